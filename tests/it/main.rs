@@ -1,0 +1,3 @@
+//! The tests of the whole function, in one binary: they link the SDK once.
+
+mod fake_aws;
