@@ -1,7 +1,7 @@
 //! Auto Scaling: who is a member and in which state, the hooks, heartbeat and completion.
 
 use super::paging::{PageFault, checked_size, cut};
-use super::wire::{Answer, Body, Refusal, Request, element, optional, refuse, wrap};
+use super::wire::{Answer, Body, Refusal, Request, element, iso, optional, refuse, wrap};
 use super::world::{Closed, Closing, Group, LifecycleAction, Member, World};
 
 pub fn describe_auto_scaling_instances(world: &mut World, request: &Request, fault: &PageFault) -> Answer {
@@ -84,6 +84,26 @@ pub fn describe_lifecycle_hooks(world: &mut World, request: &Request) -> Answer 
         })
         .collect();
     Ok(Body::Xml(wrap("LifecycleHooks", &hooks)))
+}
+
+/// Newest first. A page's place is remembered by its number, as ids have no order here.
+pub fn describe_scaling_activities(world: &mut World, request: &Request, fault: &PageFault) -> Answer {
+    let size = checked_size(request.number("MaxRecords"), 1, 100, world.page_size.min(100))?;
+    let group = find_group(world, request)?;
+    let found = group.activities.iter().rev().enumerate().map(|(place, activity)| {
+        let inside = [
+            element("ActivityId", &activity.id),
+            element("AutoScalingGroupName", &group.name),
+            element("Description", &activity.description),
+            element("Cause", "a user request"),
+            element("StartTime", iso(activity.started)),
+            element("StatusCode", &activity.status),
+            element("Progress", 60),
+        ];
+        (format!("{place:06}"), wrap("member", &inside.concat()))
+    });
+    let page = cut(found, request.text("NextToken"), size, fault)?;
+    Ok(Body::Xml(wrap("Activities", &page.items.concat()) + &optional("NextToken", page.next_token.as_deref())))
 }
 
 fn find_group<'a>(world: &'a mut World, request: &Request) -> Result<&'a mut Group, Refusal> {

@@ -170,7 +170,16 @@ impl World {
     /// The member waits on this hook from now on.
     pub fn open_hook(&mut self, group: &str, hook: &str, instance_id: &str, token: &str) {
         let now = self.now();
+        let activity = Activity {
+            id: format!("{:08x}-0000-4000-8000-0000000000ac", self.next_serial()),
+            description: format!("Terminating EC2 instance: {instance_id}"),
+            started: now,
+            status: "MidTerminatingLifecycleAction".into(),
+        };
         let group = self.groups.get_mut(group).expect("the group exists");
+        if !group.actions.iter().any(|action| action.instance_id == instance_id) {
+            group.activities.push(activity);
+        }
         group.members.get_mut(instance_id).expect("a member").state = "Terminating:Wait".into();
         group.actions.push(LifecycleAction {
             hook: hook.into(),

@@ -91,6 +91,9 @@ impl FakeAws {
             _ => {}
         }
         let reply = self.reply(entry, &request, mishap.fault.as_ref());
+        if mishap.fault == Some(Fault::EffectThenSilence) {
+            std::future::pending::<()>().await;
+        }
         if mishap.back > TimeDelta::zero() {
             self.clock.sleep_until(self.now() + mishap.back).await;
         }
@@ -137,7 +140,7 @@ impl FakeAws {
             Some(refusal) => Err(refusal),
             None => serve_witnessed(&mut world, request, &fault.map(Fault::page_fault).unwrap_or_default()),
         };
-        let unseen = matches!(fault, Some(Fault::LostReply | Fault::Garbled));
+        let unseen = matches!(fault, Some(Fault::LostReply | Fault::Garbled | Fault::EffectThenSilence));
         world.calls[entry].outcome = match &answer {
             Err(refusal) => Outcome::Rejected(refusal.code.clone()),
             Ok(_) if unseen => Outcome::AcceptedUnseen,
@@ -188,6 +191,7 @@ fn serve(world: &mut World, request: &Request, fault: &PageFault) -> Answer {
         "DescribeAutoScalingInstances" => autoscaling::describe_auto_scaling_instances(world, request, fault),
         "DescribeAutoScalingGroups" => autoscaling::describe_auto_scaling_groups(world, request, fault),
         "DescribeLifecycleHooks" => autoscaling::describe_lifecycle_hooks(world, request),
+        "DescribeScalingActivities" => autoscaling::describe_scaling_activities(world, request, fault),
         "RecordLifecycleActionHeartbeat" => autoscaling::record_lifecycle_action_heartbeat(world, request),
         "CompleteLifecycleAction" => autoscaling::complete_lifecycle_action(world, request),
         "SendCommand" => ssm::send_command(world, request),

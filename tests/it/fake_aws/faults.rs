@@ -23,6 +23,8 @@ pub enum Fault {
     Garbled,
     /// The connection is open and nothing ever comes.
     Hanging,
+    /// The effect took place, and then nothing ever comes.
+    EffectThenSilence,
     /// Nobody listens.
     Refused,
     /// The reply takes so long.
@@ -49,8 +51,8 @@ pub type Draw = Box<dyn FnMut(&Request, DateTime<Utc>) -> Mishap + Send>;
 
 /// Somebody who sees every call that takes effect, with the world before and after.
 pub trait Witness: Send {
-    fn before(&mut self, world: &World, request: &Request);
-    fn after(&mut self, world: &World, request: &Request, answer: &Answer);
+    fn before(&mut self, world: &mut World, request: &Request);
+    fn after(&mut self, world: &mut World, request: &Request, answer: &Answer);
 }
 
 type Condition = Box<dyn Fn(&Request) -> bool + Send>;

@@ -30,6 +30,7 @@ impl Default for Pace {
 impl World {
     /// Brings everything up to the clock. Called before every request.
     pub fn settle(&mut self) {
+        self.remember();
         let now = self.now();
         self.time_hooks_out(now);
         self.proceed_members(now);

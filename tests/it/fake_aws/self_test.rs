@@ -343,3 +343,13 @@ fn cost_of_a_call() {
     measure("TerminateInstances", &|| drop(drive(&aws.clock, clients.0.terminate_instances().instance_ids(W1).send()).expect("accepted")));
     measure("ListCommands", &|| drop(drive(&aws.clock, clients.1.list_commands().send()).expect("read")));
 }
+
+#[test]
+fn a_group_tells_when_a_termination_began() {
+    let aws = FakeAws::cases();
+    let client = aws_sdk_autoscaling::Client::new(&aws.sdk_config());
+    let read = drive(&aws.clock, client.describe_scaling_activities().auto_scaling_group_name(GROUP).send()).expect("read");
+    let activity = &read.activities()[0];
+    assert_eq!(activity.description(), Some(format!("Terminating EC2 instance: {M1}").as_str()));
+    assert_eq!(activity.start_time().map(|time| time.secs()), Some(start().timestamp()));
+}

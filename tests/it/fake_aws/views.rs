@@ -45,6 +45,9 @@ impl World {
     pub fn remember(&mut self) {
         let now = self.now();
         let Some(staleness) = &mut self.staleness else { return };
+        if staleness.past.back().is_some_and(|version| version.until == now) {
+            return;
+        }
         staleness.past.push_back(Version { until: now, ec2: self.ec2.clone(), groups: self.groups.clone() });
         while staleness.past.front().is_some_and(|version| version.until < now - staleness.horizon) {
             staleness.past.pop_front();

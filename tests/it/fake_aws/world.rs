@@ -158,12 +158,23 @@ pub enum Closing {
     Abandoned,
 }
 
+/// One line of a group's history.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    pub id: String,
+    pub description: String,
+    pub started: DateTime<Utc>,
+    pub status: String,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Group {
     pub name: String,
     pub members: BTreeMap<String, Member>,
     pub hooks: BTreeMap<String, LifecycleHook>,
     pub actions: Vec<LifecycleAction>,
+    /// Oldest first; `open_hook` adds the termination.
+    pub activities: Vec<Activity>,
 }
 
 impl Group {
