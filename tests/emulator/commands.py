@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult
+from moto.ssm.exceptions import SSMException
 from moto.ssm.models import SimpleSystemManagerBackend
 from moto.ssm.responses import SimpleSystemManagerResponse
 
@@ -122,20 +122,20 @@ def send_command(response: SimpleSystemManagerResponse) -> ActionResult:
     backend, document = response.ssm_backend, response._get_param("DocumentName")
     ids = response._get_param("InstanceIds", [])
     if len(ids) != 1:
-        raise ServiceException("ValidationException", "The emulator sends a command to exactly one instance")
+        raise SSMException("ValidationException", "The emulator sends a command to exactly one instance")
     if not document.startswith("AWS-") and document not in backend._documents:
-        raise ServiceException("InvalidDocument", f"Document with name {document} does not exist.")
+        raise SSMException("InvalidDocument", f"Document with name {document} does not exist.")
     instance_id = ids[0]
     if instance_id not in running_instances() or agents(backend).get(instance_id) == "dead":
-        raise ServiceException(
+        raise SSMException(
             "InvalidInstanceId", f"Instances [[{instance_id}]] not in a valid state for account {backend.account_id}"
         )
     outcome = next_outcome(backend, instance_id)
     if outcome.refuse:
-        raise ServiceException(outcome.refuse, "Refused by the instance's script")
+        raise SSMException(outcome.refuse, "Refused by the instance's script")
     timeout = response._get_int_param("TimeoutSeconds") or 3600
     if timeout < 30:
-        raise ServiceException("ValidationException", "TimeoutSeconds must be at least 30")
+        raise SSMException("ValidationException", "TimeoutSeconds must be at least 30")
     parameters = response._get_param("Parameters", {})
     command = Command(str(uuid.uuid4()), document, instance_id, response._get_param("Comment", ""), parameters, timeout, outcome)
     log(backend).insert(0, command)
@@ -177,13 +177,13 @@ def passes(command: Command, key: str, value: str) -> bool:
     if key in ("InvokedAfter", "InvokedBefore"):
         moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
         if moment.tzinfo is None:
-            raise ServiceException("InvalidFilterKey", f"{key} wants a time such as 2026-01-31T00:00:00Z, not {value}")
+            raise SSMException("InvalidFilterKey", f"{key} wants a time such as 2026-01-31T00:00:00Z, not {value}")
         return (command.sent_at >= moment.timestamp()) == (key == "InvokedAfter")
     if key == "DocumentName":
         return command.document == value
     if key == "Status":
         return command.status()[0] == value
-    raise ServiceException("InvalidFilterKey", f"The filter key {key} is not valid")
+    raise SSMException("InvalidFilterKey", f"The filter key {key} is not valid")
 
 
 def list_commands(response: SimpleSystemManagerResponse) -> ActionResult:
@@ -197,8 +197,8 @@ def list_commands(response: SimpleSystemManagerResponse) -> ActionResult:
         and (instance_id is None or (command.instance_id == instance_id and command.status()[0] != "Pending"))
         and all(passes(command, key, value) for key, value in asked)
     ]
-    size = paging.checked_size(response._get_param("MaxResults"), 1, 50) or 50
-    shown, token = paging.page(listed, response._get_param("NextToken"), size, asked)
+    size = paging.checked_size(response._get_param("MaxResults"), 1, 50, SSMException) or 50
+    shown, token = paging.page(listed, response._get_param("NextToken"), size, asked, SSMException)
     return ActionResult({"Commands": [described(command) for command in shown], "NextToken": token})
 
 
@@ -206,7 +206,7 @@ def get_command_invocation(response: SimpleSystemManagerResponse) -> ActionResul
     wanted, instance_id = response._get_param("CommandId"), response._get_param("InstanceId")
     command = next((c for c in log(response.ssm_backend) if (c.id, c.instance_id) == (wanted, instance_id)), None)
     if command is None or time.time() - command.sent_at < command.outcome.hidden:
-        raise ServiceException("InvocationDoesNotExist", "")
+        raise SSMException("InvocationDoesNotExist", "")
     status, details = command.status()
     over, outcome = status not in IN_FLIGHT, command.outcome
     ended = over and outcome.delivered and not command.cancelled
@@ -228,7 +228,7 @@ def get_command_invocation(response: SimpleSystemManagerResponse) -> ActionResul
 def cancel_command(response: SimpleSystemManagerResponse) -> ActionResult:
     command = next((c for c in log(response.ssm_backend) if c.id == response._get_param("CommandId")), None)
     if command is None:
-        raise ServiceException("InvalidCommandId", "")
+        raise SSMException("InvalidCommandId", "")
     command.cancelled = command.cancelled or command.status()[0] in IN_FLIGHT
     return ActionResult({})
 
@@ -253,8 +253,8 @@ def describe_instance_information(response: SimpleSystemManagerResponse) -> Acti
         key, values = condition.get("Key") or condition.get("key"), condition.get("Values") or condition.get("valueSet")
         field_name = {"InstanceIds": "InstanceId"}.get(key, key)
         listed = [information for information in listed if information.get(field_name) in values]
-    size = paging.checked_size(response._get_param("MaxResults"), 5, 50) or 50
-    shown, token = paging.page(listed, response._get_param("NextToken"), size, asked)
+    size = paging.checked_size(response._get_param("MaxResults"), 5, 50, SSMException) or 50
+    shown, token = paging.page(listed, response._get_param("NextToken"), size, asked, SSMException)
     return ActionResult({"InstanceInformationList": shown, "NextToken": token})
 
 

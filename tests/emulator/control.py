@@ -17,7 +17,7 @@ PREFIX = "/_emulator/"
 def answer(front: Any, environ: dict) -> tuple[str, Any]:
     path = environ["PATH_INFO"].removeprefix(PREFIX).strip("/")
     method = environ["REQUEST_METHOD"]
-    query = dict(urllib.parse.parse_qsl(environ.get("QUERY_STRING", "")))
+    query = dict(urllib.parse.parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
     try:
         body = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or "null")
         with LOCK:

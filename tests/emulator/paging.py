@@ -5,6 +5,7 @@ import zlib
 from typing import Any
 
 from moto.core.exceptions import ServiceException
+from moto.ec2.exceptions import EC2ClientError
 
 from .settings import SETTINGS
 
@@ -13,9 +14,15 @@ def fingerprint(question: Any) -> str:
     return f"{zlib.crc32(repr(question).encode()):08x}"
 
 
-def page(items: list[Any], token: str | None, size: int | None, question: Any = None) -> tuple[list[Any], str | None]:
+Refusal = type[ServiceException]
+"""The service's own error class: moto can't put another one on the wire."""
+
+
+def page(
+    items: list[Any], token: str | None, size: int | None, question: Any, refusal: Refusal = EC2ClientError
+) -> tuple[list[Any], str | None]:
     """The page that the token asks for. A token is good only for the question it was given for."""
-    start = start_of(token, question)
+    start = start_of(token, question, refusal)
     if SETTINGS.empty_pages and token is None and items:
         return [], token_for(0, question)
     wanted = min(size or len(items), SETTINGS.page_size or size or len(items))
@@ -27,7 +34,7 @@ def token_for(start: int, question: Any) -> str:
     return base64.urlsafe_b64encode(f"{start}/{fingerprint(question)}".encode()).decode()
 
 
-def start_of(token: str | None, question: Any) -> int:
+def start_of(token: str | None, question: Any, refusal: Refusal) -> int:
     if token is None:
         return 0
     try:
@@ -36,16 +43,16 @@ def start_of(token: str | None, question: Any) -> int:
             return int(start)
     except ValueError:
         pass
-    raise ServiceException("InvalidNextToken", "The token is not valid for this request")
+    raise refusal("InvalidNextToken", "The token is not valid for this request")
 
 
-def checked_size(text: str | None, least: int, most: int) -> int | None:
+def checked_size(text: str | None, least: int, most: int, refusal: Refusal = EC2ClientError) -> int | None:
     """MaxResults as a number, refused when AWS would refuse it."""
     if text is None:
         return None
     size = int(text)
     if not least <= size <= most:
-        raise ServiceException(
+        raise refusal(
             "InvalidParameterValue", f"Value ( {size} ) for parameter maxResults is invalid. Expecting {least} to {most}."
         )
     return size

@@ -9,6 +9,7 @@ import re
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 
 from . import backends, calls, control, faults
@@ -71,26 +72,30 @@ class Front:
             kind, body = faults.error_response(call, json_protocol, fault.code, fault.message)
             start_response(f"{fault.status} Fault", [("Content-Type", kind), ("Content-Length", str(len(body)))])
             return [body]
-        status, headers, body = self.ask_moto(environ)
+        status, headers, body = self.ask_moto(call, environ)
         call.status = int(status.split()[0])
         if call.status >= 400:
             found = ERROR_CODE.search(body)
-            call.error = (found.group(1) or found.group(2)).decode() if found else "NotImplemented"
-        if call.status >= 500 and b"<html" in body[:200].lower():
-            # Moto answers what it doesn't know with a web page; an SDK would see an error without a code.
-            kind, body = faults.error_response(call, json_protocol, "NotImplemented", f"{call.name} is not emulated")
-            headers = [("Content-Type", kind)]
+            call.error = (found.group(1) or found.group(2)).decode() if found else "Unreadable"
         if fault and fault.lost_reply:
             return close_connection(environ)
         start_response(status, [(k, v) for k, v in headers if k.lower() != "content-length"] + [("Content-Length", str(len(body)))])
         return [body]
 
-    def ask_moto(self, environ: dict) -> tuple[str, list, bytes]:
+    def ask_moto(self, call: calls.Call, environ: dict) -> tuple[str, list, bytes]:
+        """Status, headers and body; what moto can't do becomes an error with a code, as an SDK expects one."""
         answered: list = []
-        with LOCK:
-            TIMELINE.run_due()
-            chunks = self.moto(environ, lambda status, headers, error=None: answered.extend((status, headers)))
-            return answered[0], answered[1], b"".join(chunks)
+        try:
+            with LOCK:
+                TIMELINE.run_due()
+                chunks = self.moto(environ, lambda status, headers, error=None: answered.extend((status, headers)))
+                return answered[0], answered[1], b"".join(chunks)
+        except Exception as wrong:
+            if not isinstance(wrong, NotImplementedError):
+                traceback.print_exc()
+            code = "NotImplemented" if isinstance(wrong, NotImplementedError) else "InternalError"
+            kind, body = faults.error_response(call, "HTTP_X_AMZ_TARGET" in environ, code, f"{call.name}: {wrong}")
+            return "501 Not Implemented", [("Content-Type", kind)], body
 
 
 def close_connection(environ: dict) -> Iterable[bytes]:
