@@ -11,9 +11,9 @@ from moto.autoscaling.models import (
     TerminateInstanceActivity,
 )
 from moto.autoscaling.responses import AutoScalingResponse
-from moto.core.responses import EmptyResult
+from moto.core.responses import ActionResult, EmptyResult
 
-from . import instances, lifecycle_hooks
+from . import backends, instances, lifecycle_hooks, paging
 from .event_bus import BUS, instance_arn
 from .settings import SETTINGS
 from .timeline import TIMELINE
@@ -21,6 +21,18 @@ from .timeline import TIMELINE
 
 def members(backend: AutoScalingBackend) -> dict[str, InstanceState]:
     return {member.instance_id: member for group in backend.autoscaling_groups.values() for member in group.instance_states}
+
+
+def activities(backend: AutoScalingBackend) -> list[TerminateInstanceActivity]:
+    """The terminations, newest first."""
+    return backends.own(backend, "scaling_activities", list)
+
+
+def describe_scaling_activities(response: AutoScalingResponse) -> ActionResult:
+    wanted, size = response._get_param("AutoScalingGroupName"), response._get_int_param("MaxRecords") or 100
+    listed = [activity for activity in activities(response.autoscaling_backend) if wanted in (None, activity.auto_scaling_group_name)]
+    shown, token = paging.page(listed, response._get_param("NextToken"), size, wanted, AutoscalingClientError)
+    return ActionResult({"Activities": shown, "NextToken": token})
 
 
 def settle(group: FakeAutoScalingGroup) -> None:
@@ -39,6 +51,7 @@ def begin_termination(group: FakeAutoScalingGroup, member: InstanceState) -> Non
         return
     member.lifecycle_state = "Terminating:Wait"
     backend = group.autoscaling_backend
+    activities(backend).insert(0, TerminateInstanceActivity(member.instance, group.desired_capacity))
     if not lifecycle_hooks.open_actions(backend, group.name, member.instance_id, lambda: proceed(group, member)):
         proceed(group, member)
 
@@ -114,8 +127,9 @@ def delete_auto_scaling_group(response: AutoScalingResponse) -> EmptyResult:
     return EmptyResult()
 
 
-def install(backend_of_account) -> None:
+def install() -> None:
     FakeAutoScalingGroup.set_desired_capacity = set_desired_capacity
     AutoScalingBackend.terminate_instance = terminate_instance
+    AutoScalingResponse.describe_scaling_activities = describe_scaling_activities
     AutoScalingResponse.delete_auto_scaling_group = delete_auto_scaling_group
-    instances.on_termination.append(lambda ids: notice_terminated(backend_of_account(), ids))
+    instances.on_termination.append(lambda ids: notice_terminated(backends.autoscaling(), ids))

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 
-from . import backends, calls, control, faults
+from . import calls, control, faults
 from .settings import ACCOUNT_ID, REGION
 from .timeline import LOCK, TIMELINE, run_forever
 
@@ -152,9 +152,8 @@ def install() -> None:
     """Puts this package's behaviour into moto, once."""
     global installed
     if not installed:
-        for part in (instances, spot_requests, addresses, key_pairs, lifecycle_hooks, commands, queues):
+        for part in (instances, spot_requests, addresses, key_pairs, groups, lifecycle_hooks, commands, queues):
             part.install()
-        groups.install(backends.autoscaling)
         installed = True
 
 

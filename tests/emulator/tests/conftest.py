@@ -24,11 +24,11 @@ def aws(server: Emulator) -> Emulator:
     return server
 
 
-def client(aws: Emulator, service: str):
+def client(server: Emulator, service: str):
     """Without retries, so that one call is one call."""
     return boto3.client(
         service,
-        endpoint_url=aws.endpoint,
+        endpoint_url=server.endpoint,
         region_name=REGION,
         aws_access_key_id="emulator",
         aws_secret_access_key="emulator",
@@ -36,24 +36,29 @@ def client(aws: Emulator, service: str):
     )
 
 
-@pytest.fixture
-def ec2(aws: Emulator):
-    return client(aws, "ec2")
+@pytest.fixture(scope="session")
+def clients(server: Emulator) -> dict:
+    return {service: client(server, service) for service in ("ec2", "autoscaling", "ssm", "sqs")}
 
 
 @pytest.fixture
-def autoscaling(aws: Emulator):
-    return client(aws, "autoscaling")
+def ec2(aws: Emulator, clients: dict):
+    return clients["ec2"]
 
 
 @pytest.fixture
-def ssm(aws: Emulator):
-    return client(aws, "ssm")
+def autoscaling(aws: Emulator, clients: dict):
+    return clients["autoscaling"]
 
 
 @pytest.fixture
-def sqs(aws: Emulator):
-    return client(aws, "sqs")
+def ssm(aws: Emulator, clients: dict):
+    return clients["ssm"]
+
+
+@pytest.fixture
+def sqs(aws: Emulator, clients: dict):
+    return clients["sqs"]
 
 
 def queue_arn(name: str) -> str:

@@ -78,6 +78,8 @@ def test_a_terminated_member_waits_until_its_action_is_completed(managers, sqs, 
     terminate(autoscaling, first)
     assert states(autoscaling) == {first: "Terminating:Wait", second: "InService"}
     assert ec2_state(ec2, first) == "running"
+    (activity,) = autoscaling.describe_scaling_activities(AutoScalingGroupName="managers")["Activities"]
+    assert activity["Description"] == f"Terminating EC2 instance: {first}"
     (message,) = messages(sqs)
     assert message["EC2InstanceId"] == first
     assert message["LifecycleTransition"] == "autoscaling:EC2_INSTANCE_TERMINATING"
