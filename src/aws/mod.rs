@@ -1,0 +1,166 @@
+//! The clients, and every call that is not a reaper's. No decisions here.
+//!
+//! A client is built when a pass first uses it: an event that needs no AWS call costs none.
+//! The clock and the sleep are the SDK configuration's own, so that a test can put its own in one place.
+
+mod auto_scaling;
+mod ec2;
+mod queue;
+mod run_command;
+
+pub use ec2::{Page, pages, tag_value, time};
+pub use queue::{Queue, Undeliverable};
+pub use run_command::Evidential;
+
+use crate::{fault::Fault, world::Time};
+use aws_config::{SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
+use aws_sdk_ec2::config::retry::{RetryPartition, TokenBucket};
+use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
+use aws_smithy_runtime_api::{
+    box_error::BoxError,
+    client::{
+        interceptors::{Intercept, context::BeforeTransmitInterceptorContextRef},
+        runtime_components::RuntimeComponents,
+    },
+};
+use aws_smithy_types::config_bag::ConfigBag;
+use futures_util::future::{Either, select};
+use std::{
+    pin::pin,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// Attempts of one call. The standard mode, because the adaptive one delays first attempts by a guess of its own,
+/// and a pass has a deadline; five, because EC2 throttles a whole account and three were often not enough.
+const ATTEMPTS: u32 = 5;
+const CONNECT: Duration = Duration::from_secs(3);
+const ATTEMPT: Duration = Duration::from_secs(12);
+const OPERATION: Duration = Duration::from_secs(40);
+/// The queue holds the message meanwhile: asking it must never cost a pass its time.
+const QUEUE_ATTEMPT: Duration = Duration::from_secs(3);
+const QUEUE_OPERATION: Duration = Duration::from_secs(8);
+
+/// The AWS clients of one process.
+#[derive(Debug)]
+pub struct Aws {
+    sdk: SdkConfig,
+    calls: Calls,
+    auto_scaling: OnceLock<aws_sdk_autoscaling::Client>,
+    ec2: OnceLock<aws_sdk_ec2::Client>,
+    sqs: OnceLock<aws_sdk_sqs::Client>,
+    ssm: OnceLock<aws_sdk_ssm::Client>,
+}
+
+impl Aws {
+    /// Over an SDK configuration, which brings credentials, Region, endpoints, HTTP client, clock and sleep.
+    pub fn new(sdk: SdkConfig) -> Self {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(CONNECT)
+            .operation_attempt_timeout(ATTEMPT)
+            .operation_timeout(OPERATION)
+            .build();
+        let sdk = sdk
+            .into_builder()
+            .timeout_config(timeouts)
+            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+            .build();
+        Self {
+            sdk,
+            calls: Calls::default(),
+            auto_scaling: OnceLock::new(),
+            ec2: OnceLock::new(),
+            sqs: OnceLock::new(),
+            ssm: OnceLock::new(),
+        }
+    }
+
+    /// The EC2 client.
+    pub fn ec2(&self) -> &aws_sdk_ec2::Client {
+        self.ec2.get_or_init(|| {
+            let config = aws_sdk_ec2::config::Builder::from(&self.sdk).retry_partition(retry_budget()).interceptor(self.calls.clone());
+            aws_sdk_ec2::Client::from_conf(config.build())
+        })
+    }
+
+    fn auto_scaling(&self) -> &aws_sdk_autoscaling::Client {
+        self.auto_scaling.get_or_init(|| {
+            let config = aws_sdk_autoscaling::config::Builder::from(&self.sdk).retry_partition(retry_budget()).interceptor(self.calls.clone());
+            aws_sdk_autoscaling::Client::from_conf(config.build())
+        })
+    }
+
+    fn ssm(&self) -> &aws_sdk_ssm::Client {
+        self.ssm.get_or_init(|| {
+            let config = aws_sdk_ssm::config::Builder::from(&self.sdk).retry_partition(retry_budget()).interceptor(self.calls.clone());
+            aws_sdk_ssm::Client::from_conf(config.build())
+        })
+    }
+
+    fn sqs(&self) -> &aws_sdk_sqs::Client {
+        self.sqs.get_or_init(|| {
+            let timeouts = TimeoutConfig::builder()
+                .connect_timeout(CONNECT)
+                .operation_attempt_timeout(QUEUE_ATTEMPT)
+                .operation_timeout(QUEUE_OPERATION)
+                .build();
+            let config = aws_sdk_sqs::config::Builder::from(&self.sdk).timeout_config(timeouts).retry_partition(retry_budget());
+            let config = config.interceptor(self.calls.clone());
+            aws_sdk_sqs::Client::from_conf(config.build())
+        })
+    }
+
+    /// The Region that the clients talk to.
+    pub fn region(&self) -> Option<&str> {
+        self.sdk.region().map(AsRef::as_ref)
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Time {
+        self.sdk.time_source().map_or_else(|| std::time::SystemTime::now().into(), |clock| clock.now().into())
+    }
+
+    /// `work`, or a fault once `limit` has passed.
+    pub async fn within<T>(&self, limit: Duration, operation: &'static str, work: impl Future<Output = T>) -> Result<T, Fault> {
+        let Some(sleep) = self.sdk.sleep_impl() else { return Ok(work.await) };
+        let sleep: SharedAsyncSleep = sleep;
+        match select(pin!(work), sleep.sleep(limit)).await {
+            Either::Left((done, _)) => Ok(done),
+            Either::Right(_) => Err(Fault::out_of_time(operation)),
+        }
+    }
+
+    /// Calls sent to AWS since the last time that this was asked, attempts counted one by one.
+    pub fn take_call_count(&self) -> u64 {
+        self.calls.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// A budget of retries of the client's own. The SDK's default one is shared by the whole process and never refilled
+/// by time, so that a throttled hour would leave a warm function without retries.
+fn retry_budget() -> RetryPartition {
+    RetryPartition::custom("lifecycle-reaper").token_bucket(TokenBucket::builder().refill_rate(1.0).build()).build()
+}
+
+/// Counts every attempt that goes out.
+#[derive(Clone, Debug, Default)]
+struct Calls(Arc<AtomicU64>);
+
+impl Intercept for Calls {
+    fn name(&self) -> &'static str {
+        "calls"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! The drain: one total function from what was seen of a manager to what comes next.
+//!
+//! Silence is not evidence. Only the drain document's own line, an instance that can't run jobs any more,
+//! or the deadline releases a hook; everything else holds it with a heartbeat.
+
+use crate::{
+    config::{Config, Drain},
+    task::{Change, Delivery, Task},
+    world::{Answer, Command, Hook, Instance, InstanceState, ManagerView, Time},
+};
+use chrono::TimeDelta;
+
+/// The longest that AWS lets a lifecycle action wait, whatever the heartbeats.
+pub const LONGEST_WAIT: TimeDelta = TimeDelta::hours(48);
+/// So much earlier than the hook's own end we act, to be the ones who decide.
+const MARGIN: TimeDelta = TimeDelta::seconds(60);
+/// After a task is so old no hook can wait for it any more.
+const STALE: TimeDelta = TimeDelta::hours(49);
+
+/// What comes next for a manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing waits and the manager is gone: reap.
+    Reap,
+    /// Nothing waits, but EC2 still says that the manager lives: come again.
+    AwaitGone,
+    /// Complete the hook.
+    Release(Release),
+    /// Heartbeat and come again.
+    Hold(String),
+    /// Heartbeat, and send the drain command.
+    Send(String),
+    /// Nothing to do for this instance.
+    Leave(String),
+}
+
+/// Why a hook is completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// The document said so.
+    Drained(Answer, String),
+    /// The instance runs no jobs any more.
+    ManagerDown(&'static str),
+    /// The deadline has come, or the last deliveries.
+    Deadline(String),
+    /// The configuration asks for no drain.
+    NotAsked,
+    /// There is no drain document for the platform.
+    UnsupportedPlatform,
+}
+
+impl Release {
+    /// The reason in words.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Drained(answer, facts) if facts.is_empty() => format!("the drain document says {}", answer.word()),
+            Self::Drained(answer, facts) => format!("the drain document says {} ({facts})", answer.word()),
+            Self::ManagerDown(state) => format!("the manager is {state}: nothing is left to drain"),
+            Self::Deadline(what) => format!("released undrained: {what}"),
+            Self::NotAsked => "DRAIN=off".into(),
+            Self::UnsupportedPlatform => "no drain document for this platform".into(),
+        }
+    }
+
+    /// Whether jobs may have been cut, so that a person should know.
+    pub fn is_loud(&self) -> bool {
+        matches!(self, Self::Deadline(_) | Self::UnsupportedPlatform | Self::Drained(Answer::Aborted, _))
+    }
+
+    /// Whether the manager ended its jobs.
+    pub fn is_drained(&self) -> bool {
+        matches!(self, Self::Drained(Answer::Stopped | Answer::NothingToDrain, _))
+    }
+}
+
+/// When the drain ends whatever happens, and what sets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// The moment.
+    pub at: Time,
+    /// What binds it, in words.
+    pub bound_by: &'static str,
+}
+
+/// First seen, plus the smallest of the configured drain timeout, the hook's global timeout and 48 h, less a margin.
+pub fn deadline(first_seen: Time, hooks: &[Hook], config: &Config) -> Deadline {
+    let global = hooks.iter().map(|h| h.global_timeout).min().unwrap_or(LONGEST_WAIT);
+    let (limit, bound_by) = [
+        (config.drain_timeout, "DRAIN_TIMEOUT_SECONDS"),
+        (global, "the hook's global timeout"),
+        (LONGEST_WAIT, "the 48 h that AWS lets a hook wait"),
+    ]
+    .into_iter()
+    .min_by_key(|(limit, _)| *limit)
+    .unwrap_or((LONGEST_WAIT, "the 48 h that AWS lets a hook wait"));
+    Deadline { at: first_seen + limit - MARGIN.min(limit / 10), bound_by }
+}
+
+/// The hooks of `view` that the task may complete: the one that sent the message, or all of ours.
+pub fn hooks_of<'a>(task: &Task, view: &'a ManagerView) -> Vec<&'a Hook> {
+    let hooks = view.hooks.as_deref().unwrap_or_default();
+    match task {
+        Task::Terminate { hook, .. } => hooks.iter().filter(|h| h.name == *hook).collect(),
+        _ => hooks.iter().collect(),
+    }
+}
+
+/// The hook column of the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Waiting,
+    Over,
+    Unknown,
+}
+
+/// The instance column of the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Host {
+    /// Nothing brings it back; in EC2's word, or absent.
+    Gone(&'static str),
+    /// Runs no jobs, but can be started again.
+    Stopped,
+    /// Pending or stopping: a command can't reach it, and it may yet run.
+    Between,
+    /// Running, or EC2 could not be asked.
+    Up,
+}
+
+/// What comes next. Total: every combination of what can be seen has a row.
+pub fn next(task: &Task, delivery: &Delivery, view: &ManagerView, config: &Config, now: Time) -> Next {
+    if let Task::Wake { change, .. } = task
+        && let Some(next) = without_hook(change, view, config)
+    {
+        return next;
+    }
+    let hooks: Vec<Hook> = hooks_of(task, view).into_iter().cloned().collect();
+    let deadline = deadline(delivery.first_seen, &hooks, config);
+    let late = match () {
+        () if delivery.is_among_the_last() => Some("the queue's last deliveries have come".to_owned()),
+        () if now >= deadline.at => Some(format!("the deadline has come, set by {}", deadline.bound_by)),
+        () => None,
+    };
+    let stale = delivery.age(now) > STALE;
+    match (action(task, view), host(view), late) {
+        (Action::Over, Host::Gone(_), _) => Next::Reap,
+        // No hook waits so long: what is left is to look at everything once and to let the message go.
+        _ if stale => Next::Reap,
+        (Action::Over, _, _) => Next::AwaitGone,
+        (_, Host::Gone(state), _) => Next::Release(Release::ManagerDown(state)),
+        (_, Host::Stopped, _) => Next::Release(Release::ManagerDown("stopped")),
+        (action, host @ (Host::Between | Host::Up), late) => while_waiting(action, host, late, view, config),
+    }
+}
+
+/// The rows in which a hook waits, or may wait, and the manager isn't down.
+fn while_waiting(action: Action, host: Host, late: Option<String>, view: &ManagerView, config: &Config) -> Next {
+    if config.drain == Drain::Off {
+        return Next::Release(Release::NotAsked);
+    }
+    if let (Host::Up, Command::Answered(answer @ (Answer::Stopped | Answer::NothingToDrain | Answer::Aborted), facts)) = (host, &view.command) {
+        return Next::Release(Release::Drained(*answer, facts.clone()));
+    }
+    if let Some(late) = late {
+        return Next::Release(Release::Deadline(late));
+    }
+    if action == Action::Unknown {
+        return Next::Hold("the group could not be asked whether the hook waits".into());
+    }
+    if config.drain == Drain::Observe {
+        return Next::Hold("DRAIN=observe: something on the instance completes the hook".into());
+    }
+    if view.instance.as_ref().is_ok_and(|i| i.as_ref().is_some_and(|i| i.windows)) {
+        return Next::Release(Release::UnsupportedPlatform);
+    }
+    if host == Host::Between {
+        return Next::Hold("the manager is pending or stopping: no command reaches it now".into());
+    }
+    match &view.command {
+        Command::None => Next::Send("not drained yet".into()),
+        Command::Answered(answer, facts) => Next::Send(format!("the drain document says {} {facts}", answer.word())),
+        Command::Ended { status } => Next::Send(format!("the drain command ended without an answer: {status}")),
+        Command::InFlight { status } => Next::Hold(format!("drain already running: {status}")),
+        Command::Unreadable(fault) => Next::Hold(format!("a drain command may be in flight: {fault}")),
+        Command::NotRead => Next::Hold("the drain commands were not looked at".into()),
+    }
+}
+
+/// A wake for an instance whose hook doesn't wait: usually nothing, a drain at once where spot takes it back.
+fn without_hook(change: &Change, view: &ManagerView, config: &Config) -> Option<Next> {
+    let lifecycle = match &view.lifecycle {
+        Ok(Some(lifecycle)) => lifecycle,
+        Ok(None) => return Some(Next::Leave("no Auto Scaling group has this instance".into())),
+        Err(_) => return Some(Next::Leave("its group could not be asked; the hook's message or the sweep carries on".into())),
+    };
+    if !config.groups.contains(&lifecycle.group) {
+        return Some(Next::Leave("its group is not one of ours".into()));
+    }
+    if lifecycle.state == TERMINATING_WAIT {
+        return hooks_are_none(view).then(|| Next::Leave("it waits for another team's hook".into()));
+    }
+    let drains = matches!(config.drain, Drain::Ssm { .. });
+    let idle = matches!(view.command, Command::None | Command::Ended { .. });
+    if *change == Change::SpotInterruption && drains && idle && host(view) == Host::Up {
+        return Some(Next::Send("spot takes the manager back in two minutes".into()));
+    }
+    Some(Next::Leave(format!("no hook of ours waits: the group says {}", lifecycle.state)))
+}
+
+/// The state in which a termination hook waits.
+pub const TERMINATING_WAIT: &str = "Terminating:Wait";
+
+fn hooks_are_none(view: &ManagerView) -> bool {
+    view.hooks.as_ref().is_ok_and(Vec::is_empty)
+}
+
+fn action(task: &Task, view: &ManagerView) -> Action {
+    match &view.lifecycle {
+        Err(_) => Action::Unknown,
+        Ok(Some(lifecycle)) if lifecycle.state == TERMINATING_WAIT => {
+            let removed = view.hooks.is_ok() && hooks_of(task, view).is_empty();
+            if removed { Action::Over } else { Action::Waiting }
+        }
+        Ok(_) => Action::Over,
+    }
+}
+
+fn host(view: &ManagerView) -> Host {
+    match &view.instance {
+        Err(_) => Host::Up,
+        Ok(None) => Host::Gone("absent"),
+        Ok(Some(Instance { state, .. })) => match state {
+            InstanceState::ShuttingDown | InstanceState::Terminated => Host::Gone(state.word()),
+            InstanceState::Stopped => Host::Stopped,
+            InstanceState::Pending | InstanceState::Stopping => Host::Between,
+            InstanceState::Running | InstanceState::Unknown => Host::Up,
+        },
+    }
+}

@@ -1,0 +1,270 @@
+//! Events: whatever JSON reaches the function becomes a task, or is ignored or unreadable, each with a reason.
+//!
+//! Parsing is by hand and total: a typed event would reject a payload for a field that nobody reads.
+//! Keys are AWS's own, to the letter. What is read is what is acted upon; everything else may be missing or odd.
+
+use crate::{
+    config::{Config, Drain},
+    task::{Change, InstanceId, Task, ToldBy},
+    world::Time,
+};
+use chrono::DateTime;
+use serde_json::{Map, Value};
+
+/// What an event means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Something to do, and the event's own time.
+    Task(Task, Option<Time>),
+    /// Readable, and nothing to do with us.
+    Ignored(String),
+    /// Not to be understood: retrying can't help, and it must not be lost.
+    Unreadable(String),
+}
+
+/// Where the function runs, as far as the invocation tells; an event of another place is not ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Region.
+    pub region: Option<String>,
+    /// Account.
+    pub account: Option<String>,
+}
+
+/// An envelope in an envelope in an envelope: nothing real is nested deeper.
+const MOST_ENVELOPES: usize = 4;
+
+/// Parses an event that arrived as text.
+pub fn parse_text(text: &str, place: &Place, config: &Config) -> Event {
+    match serde_json::from_str(text) {
+        Ok(value) => parse(&value, place, config),
+        Err(error) => Event::Unreadable(format!("not JSON: {error}")),
+    }
+}
+
+/// Parses an event.
+pub fn parse(value: &Value, place: &Place, config: &Config) -> Event {
+    unwrap(value, place, config, MOST_ENVELOPES)
+}
+
+fn unwrap(value: &Value, place: &Place, config: &Config, depth: usize) -> Event {
+    if depth == 0 {
+        return Event::Unreadable("too many envelopes".into());
+    }
+    let inner = |text: &str| match serde_json::from_str::<Value>(text) {
+        Ok(value) => unwrap(&value, place, config, depth - 1),
+        Err(_) => Event::Unreadable("the envelope's message is not JSON".into()),
+    };
+    match value {
+        Value::Object(object) => match text(object, "Type") {
+            Some("Notification") if object.contains_key("Message") => match text(object, "Message") {
+                Some(message) => inner(message),
+                None => Event::Unreadable("the SNS envelope's Message is not a string".into()),
+            },
+            Some(kind @ ("SubscriptionConfirmation" | "UnsubscribeConfirmation")) => Event::Ignored(format!("SNS {kind}: a person confirms it, the function follows no URL")),
+            _ => of_object(object, place, config),
+        },
+        // A producer that encoded twice.
+        Value::String(text) if text.trim_start().starts_with(['{', '"']) => inner(text),
+        Value::String(_) => Event::Unreadable("a bare string".into()),
+        Value::Array(_) => Event::Unreadable("an array, not an event".into()),
+        Value::Null => Event::Unreadable("null".into()),
+        Value::Bool(_) | Value::Number(_) => Event::Unreadable("a bare value, not an event".into()),
+    }
+}
+
+fn of_object(object: &Map<String, Value>, place: &Place, config: &Config) -> Event {
+    if object.contains_key("detail-type") {
+        return of_event_bridge(object, place, config);
+    }
+    if object.contains_key("action") {
+        return of_person(object);
+    }
+    let is_test = [text(object, "Event"), text(object, "LifecycleTransition")].contains(&Some("autoscaling:TEST_NOTIFICATION"));
+    if is_test {
+        return Event::Ignored("the test notification of a new lifecycle hook".into());
+    }
+    if object.contains_key("LifecycleTransition") {
+        return lifecycle(object, time(object, "Time"), config);
+    }
+    let service = ["Service", "Event", "eventSource", "source"].into_iter().find_map(|key| text(object, key));
+    match service {
+        Some(service) => Event::Ignored(format!("a message of {}", short(service))),
+        None => Event::Unreadable("no key that an event of ours has".into()),
+    }
+}
+
+/// A termination hook's message, or the detail of the same event on EventBridge.
+fn lifecycle(detail: &Map<String, Value>, time: Option<Time>, config: &Config) -> Event {
+    match detail.get("LifecycleTransition") {
+        Some(Value::String(t)) if t == "autoscaling:EC2_INSTANCE_TERMINATING" => {}
+        Some(Value::String(t)) => return Event::Ignored(format!("the lifecycle transition {}", short(t))),
+        Some(_) => return Event::Unreadable("LifecycleTransition is not a string".into()),
+        // EventBridge's detail-type has said it already.
+        None => {}
+    }
+    let group = match required(detail, "AutoScalingGroupName") {
+        Ok(group) => group,
+        Err(reason) => return Event::Unreadable(reason),
+    };
+    if !config.groups.iter().any(|g| g == group) {
+        return Event::Ignored(format!("the group {} is not managed here", short(group)));
+    }
+    let hook = match required(detail, "LifecycleHookName") {
+        Ok(hook) => hook,
+        Err(reason) => return Event::Unreadable(reason),
+    };
+    if !config.hooks.iter().any(|h| h == hook) {
+        return Event::Ignored(format!("the hook {} is not ours", short(hook)));
+    }
+    match instance_id(detail, "EC2InstanceId") {
+        Ok(manager) => {
+            let to_warm_pool = text(detail, "Destination") == Some("WarmPool");
+            Event::Task(Task::Terminate { manager, group: group.to_owned(), hook: hook.to_owned(), to_warm_pool }, time)
+        }
+        Err(reason) => Event::Unreadable(reason),
+    }
+}
+
+fn of_event_bridge(event: &Map<String, Value>, place: &Place, config: &Config) -> Event {
+    let Some(kind) = text(event, "detail-type") else {
+        return Event::Unreadable("detail-type is not a string".into());
+    };
+    for (what, here) in [("region", &place.region), ("account", &place.account)] {
+        if let (Some(there), Some(here)) = (text(event, what), here)
+            && there != here
+        {
+            return Event::Ignored(format!("an event of the {what} {}, and this is {here}", short(there)));
+        }
+    }
+    let source = text(event, "source").unwrap_or_default();
+    // Only the service's own name is compared: a test bus can't send as `aws.`.
+    let service = source.split_once('.').map_or(source, |(_, service)| service);
+    let time = time(event, "time");
+    let detail = || detail(event);
+    match (service, kind) {
+        ("autoscaling" | "", "EC2 Instance-terminate Lifecycle Action") => match detail() {
+            Ok(detail) => lifecycle(&detail, time, config),
+            Err(reason) => Event::Unreadable(reason),
+        },
+        ("autoscaling" | "", "EC2 Instance Terminate Successful") => with(detail(), |d| terminated(d, ToldBy::TerminateSuccessful, time, config)),
+        ("autoscaling" | "", "EC2 Instance Terminate Unsuccessful") => with(detail(), |d| terminated(d, ToldBy::TerminateUnsuccessful, time, config)),
+        ("ec2" | "", "EC2 Instance State-change Notification") => with(detail(), |d| state_change(d, time)),
+        ("ec2" | "", "EC2 Spot Instance Interruption Warning") => with(detail(), |d| woken(d, Change::SpotInterruption, time)),
+        ("ssm" | "", "EC2 Command Invocation Status-change Notification") => with(detail(), |d| command_ended(d, event, time, config)),
+        ("events" | "scheduler" | "", "Scheduled Event") => Event::Task(Task::Sweep { writes: true }, time),
+        _ => Event::Ignored(format!("the event {} of {}", short(kind), short(source))),
+    }
+}
+
+fn with(detail: Result<Map<String, Value>, String>, read: impl FnOnce(&Map<String, Value>) -> Event) -> Event {
+    match detail {
+        Ok(detail) => read(&detail),
+        Err(reason) => Event::Unreadable(reason),
+    }
+}
+
+/// The detail; an input transformer may have quoted it.
+fn detail(event: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+    match event.get("detail") {
+        Some(Value::Object(detail)) => Ok(detail.clone()),
+        Some(Value::String(quoted)) => match serde_json::from_str(quoted) {
+            Ok(Value::Object(detail)) => Ok(detail),
+            _ => Err("detail is a string that holds no object".into()),
+        },
+        _ => Err("detail is missing or no object".into()),
+    }
+}
+
+fn terminated(detail: &Map<String, Value>, told_by: ToldBy, time: Option<Time>, config: &Config) -> Event {
+    let group = match required(detail, "AutoScalingGroupName") {
+        Ok(group) => group,
+        Err(reason) => return Event::Unreadable(reason),
+    };
+    if !config.groups.iter().any(|g| g == group) {
+        return Event::Ignored(format!("the group {} is not managed here", short(group)));
+    }
+    match instance_id(detail, "EC2InstanceId") {
+        Ok(manager) => Event::Task(Task::Reap { manager, told_by }, time),
+        Err(reason) => Event::Unreadable(reason),
+    }
+}
+
+fn state_change(detail: &Map<String, Value>, time: Option<Time>) -> Event {
+    match text(detail, "state") {
+        Some("stopped" | "shutting-down" | "terminated") => woken(detail, Change::State, time),
+        Some(state) => Event::Ignored(format!("the instance state {}", short(state))),
+        None => Event::Unreadable("state is missing or not a string".into()),
+    }
+}
+
+fn woken(detail: &Map<String, Value>, change: Change, time: Option<Time>) -> Event {
+    match instance_id(detail, "instance-id") {
+        Ok(manager) => Event::Task(Task::Wake { manager, change }, time),
+        Err(reason) => Event::Unreadable(reason),
+    }
+}
+
+fn command_ended(detail: &Map<String, Value>, event: &Map<String, Value>, time: Option<Time>, config: &Config) -> Event {
+    let Drain::Ssm { document } = &config.drain else {
+        return Event::Ignored("no drain document is configured".into());
+    };
+    let named = text(detail, "document-name").unwrap_or_default();
+    if named != document && !document.ends_with(&format!("/{named}")) {
+        return Event::Ignored(format!("a command of the document {}", short(named)));
+    }
+    let status = text(detail, "status").unwrap_or_default();
+    if matches!(status, "Pending" | "InProgress" | "Delayed" | "Cancelling") {
+        return Event::Ignored(format!("the command is {status}"));
+    }
+    let command = text(detail, "command-id").unwrap_or_default();
+    let id = instance_id(detail, "instance-id").or_else(|reason| {
+        // Older samples of the event name the instance in its ARN alone.
+        let arn = event.get("resources").and_then(|r| r.get(0)).and_then(Value::as_str).unwrap_or_default();
+        arn.rsplit_once('/').and_then(|(_, id)| InstanceId::parse(id)).ok_or(reason)
+    });
+    match id {
+        Ok(manager) => Event::Task(Task::Wake { manager, change: Change::CommandEnded(command.chars().take(64).collect()) }, time),
+        Err(reason) => Event::Unreadable(reason),
+    }
+}
+
+/// What a person asks for by hand.
+fn of_person(object: &Map<String, Value>) -> Event {
+    match text(object, "action") {
+        Some("sweep") => Event::Task(Task::Sweep { writes: true }, None),
+        Some("plan") => Event::Task(Task::Sweep { writes: false }, None),
+        Some("reap") => match instance_id(object, "instance_id") {
+            Ok(manager) => Event::Task(Task::Reap { manager, told_by: ToldBy::Person }, None),
+            Err(reason) => Event::Unreadable(reason),
+        },
+        Some(action) => Event::Unreadable(format!("the action {} is none of sweep, plan, reap", short(action))),
+        None => Event::Unreadable("action is not a string".into()),
+    }
+}
+
+fn text<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    object.get(key).and_then(Value::as_str)
+}
+
+fn required<'a>(object: &'a Map<String, Value>, key: &str) -> Result<&'a str, String> {
+    text(object, key).filter(|t| !t.is_empty()).ok_or_else(|| format!("{key} is missing, empty or not a string"))
+}
+
+fn instance_id(object: &Map<String, Value>, key: &str) -> Result<InstanceId, String> {
+    let text = required(object, key)?;
+    InstanceId::parse(text).ok_or_else(|| format!("{key} {} is not an instance id", short(text)))
+}
+
+fn time(object: &Map<String, Value>, key: &str) -> Option<Time> {
+    DateTime::parse_from_rfc3339(text(object, key)?).ok().map(|t| t.to_utc())
+}
+
+/// Foreign text for a reason: quoted, escaped, and no longer than a line can bear.
+fn short(text: &str) -> String {
+    let mut short: String = text.chars().take(80).flat_map(char::escape_debug).collect();
+    if text.chars().nth(80).is_some() {
+        short.push('…');
+    }
+    format!("\"{short}\"")
+}

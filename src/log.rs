@@ -1,0 +1,94 @@
+//! The log: one JSON line an event, at most 2 KiB, plain ASCII.
+//!
+//! Names of groups and hooks, tags and messages come from outside: control characters, right-to-left marks and
+//! anything else that isn't ASCII leave as `\u` escapes, so that a line is what it seems to be.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write},
+};
+use tracing::Subscriber;
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    fmt::MakeWriter,
+    layer::SubscriberExt,
+};
+
+/// CloudWatch takes more, people don't.
+const LONGEST_LINE: usize = 2048;
+
+/// The variables that set the level, ours before Lambda's own.
+pub const LEVEL_VARIABLES: [&str; 2] = ["LOG_LEVEL", "AWS_LAMBDA_LOG_LEVEL"];
+
+/// A subscriber that writes lines to `out`; `level` is a word such as `info`.
+pub fn subscriber<W>(level: &str, out: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let level: LevelFilter = level.parse().unwrap_or(LevelFilter::INFO);
+    let others = level.min(LevelFilter::WARN);
+    let lines = tracing_subscriber::fmt::layer()
+        .json()
+        .flatten_event(true)
+        .with_current_span(false)
+        .with_span_list(true)
+        .with_target(false)
+        .with_writer(Lines(out));
+    let ours = Targets::new().with_default(others).with_target(env!("CARGO_CRATE_NAME"), level);
+    tracing_subscriber::registry().with(ours).with(lines)
+}
+
+/// Makes writers that escape and shorten what passes through.
+struct Lines<W>(W);
+
+impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Lines<W> {
+    type Writer = Line<W::Writer>;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        Line(self.0.make_writer())
+    }
+}
+
+/// Writes one formatted event.
+struct Line<W>(W);
+
+impl<W: Write> Write for Line<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_all(safe_line(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// The line as ASCII, and still one JSON object if it was too long.
+fn safe_line(line: &str) -> String {
+    let ascii = ascii(line.trim_end_matches('\n'));
+    if ascii.len() < LONGEST_LINE {
+        return ascii + "\n";
+    }
+    // Escaping a quoted string at most doubles it.
+    let mut begins: String = ascii.chars().take(LONGEST_LINE / 2 - 100).collect();
+    // A cut through an escape would leave half of it.
+    let whole = begins.trim_end_matches('\\').len();
+    begins.truncate(whole);
+    serde_json::json!({ "truncated_bytes": line.len(), "begins": begins }).to_string() + "\n"
+}
+
+/// Everything but printable ASCII as JSON escapes; inside a JSON line they can only stand in strings.
+fn ascii(line: &str) -> String {
+    let mut safe = String::with_capacity(line.len());
+    for c in line.chars() {
+        if c == ' ' || c.is_ascii_graphic() {
+            safe.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        }
+    }
+    safe
+}

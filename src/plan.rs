@@ -1,0 +1,201 @@
+//! The plan: the steps to take, each with its reason; what is kept, each with its reason; when to come again.
+//!
+//! A plan is about the hook *or* about reaping, never both: a completion that fails must not leave deletions that
+//! go ahead. Plans are made by plain functions of what was seen and of `now`.
+
+use crate::{
+    config::{Config, Drain},
+    drain::{self, Deadline, Next},
+    pace,
+    reap::{Evidence, Judgement, REAPERS, Verdict},
+    task::{Delivery, InstanceId, Task},
+    world::{Hook, ManagerView, Resource, Time},
+};
+use chrono::TimeDelta;
+use std::collections::BTreeMap;
+
+/// One call that changes something about a hook or its manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainAction {
+    /// Restart the hook's heartbeat timeout.
+    Heartbeat(String),
+    /// Complete the hook with `CONTINUE`.
+    Complete(String),
+    /// Start the drain document.
+    Send(String),
+}
+
+/// What to do about a waiting manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainPlan {
+    /// The manager.
+    pub manager: InstanceId,
+    /// Its group.
+    pub group: String,
+    /// What comes next, and why.
+    pub next: Next,
+    /// The calls, in order.
+    pub actions: Vec<DrainAction>,
+    /// The calls instead, where SSM can't run commands on the manager's platform.
+    pub if_unsupported: Vec<DrainAction>,
+    /// When to come again; `None` = not by itself.
+    pub again: Option<TimeDelta>,
+    /// When the drain ends whatever happens.
+    pub deadline: Deadline,
+}
+
+/// Plans the next step of a drain, from what [`drain::next`] said.
+pub fn plan_drain(task: &Task, delivery: &Delivery, view: &ManagerView, next: Next, config: &Config, now: Time) -> Option<DrainPlan> {
+    let manager = task.manager()?.clone();
+    let (group, hook_names) = names(task, view);
+    let hooks: Vec<Hook> = drain::hooks_of(task, view).into_iter().cloned().collect();
+    let deadline = drain::deadline(delivery.first_seen, &hooks, config);
+    let each = |action: fn(String) -> DrainAction| hook_names.iter().cloned().map(action).collect::<Vec<_>>();
+    let (actions, again) = match &next {
+        Next::Reap | Next::Leave(_) => (vec![], None),
+        Next::AwaitGone => (vec![], Some(pace::SHORTEST_DELAY)),
+        Next::Release(_) => (each(DrainAction::Complete), Some(pace::SHORTEST_DELAY)),
+        Next::Hold(_) | Next::Send(_) => {
+            let heartbeat = hooks.iter().map(|h| h.heartbeat_timeout).min();
+            let delay = pace::while_draining(task, delivery, heartbeat, deadline.at, now);
+            let mut actions = if waits(view) { each(DrainAction::Heartbeat) } else { vec![] };
+            if let (Next::Send(_), Drain::Ssm { document }) = (&next, &config.drain) {
+                actions.push(DrainAction::Send(document.clone()));
+            }
+            (actions, Some(delay))
+        }
+    };
+    let if_unsupported = each(DrainAction::Complete);
+    let comes_by_itself = matches!(task, Task::Terminate { .. });
+    Some(DrainPlan { manager, group, next, actions, if_unsupported, again: again.filter(|_| comes_by_itself), deadline })
+}
+
+/// Group and hooks: the message names them, or the group does.
+fn names(task: &Task, view: &ManagerView) -> (String, Vec<String>) {
+    match task {
+        Task::Terminate { group, hook, .. } => (group.clone(), vec![hook.clone()]),
+        _ => {
+            let group = view.lifecycle.as_ref().ok().and_then(Option::as_ref).map(|l| l.group.clone());
+            (group.unwrap_or_default(), drain::hooks_of(task, view).into_iter().map(|h| h.name.clone()).collect())
+        }
+    }
+}
+
+/// Whether a heartbeat can have an effect: the hook waits, or nobody could tell.
+fn waits(view: &ManagerView) -> bool {
+    view.lifecycle.as_ref().map_or(true, |l| l.as_ref().is_some_and(|l| l.state == drain::TERMINATING_WAIT))
+}
+
+/// One step of a reaping plan.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Delete an orphan.
+    Delete(Resource),
+    /// Write down that an address was unassociated now.
+    Mark(Resource, Time),
+    /// Forget the first look at an address.
+    Unmark(Resource),
+}
+
+impl Step {
+    /// The resource that it is about.
+    pub fn resource(&self) -> &Resource {
+        match self {
+            Self::Delete(resource) | Self::Mark(resource, _) | Self::Unmark(resource) => resource,
+        }
+    }
+}
+
+/// What to delete, what to keep, and when to look again.
+#[derive(Clone, Debug, Default)]
+pub struct ReapPlan {
+    /// The steps by kind, kinds in the order of [`REAPERS`].
+    pub steps: Vec<(&'static str, Vec<Step>)>,
+    /// Every decision.
+    pub judged: Vec<(&'static str, Judgement)>,
+    /// How many orphans wait for the next pass, because one pass deletes only so many.
+    pub over_limit: usize,
+    /// When something that was deferred can be judged.
+    pub next_look: Option<Time>,
+}
+
+impl ReapPlan {
+    /// Counts by kind and verdict.
+    pub fn counts(&self) -> BTreeMap<&'static str, BTreeMap<&'static str, usize>> {
+        let mut counts = BTreeMap::<_, BTreeMap<_, _>>::new();
+        for (kind, judgement) in &self.judged {
+            *counts.entry(*kind).or_default().entry(judgement.verdict.word()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// How many deletions it holds.
+    pub fn deletions(&self) -> usize {
+        self.steps.iter().flat_map(|(_, steps)| steps).filter(|s| matches!(s, Step::Delete(_))).count()
+    }
+}
+
+/// Judges everything that the world shows, and plans what may be done in one pass.
+pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
+    let (world, config, now) = (evidence.world, evidence.config, evidence.now);
+    let mut plan = ReapPlan::default();
+    for reaper in REAPERS.iter().filter(|r| config.kinds.contains(&r.kind())) {
+        // A kind that was not read to its end is not judged: what is missing may be what protects the rest.
+        if world.resources.get(reaper.kind()).is_some_and(|l| !l.is_complete()) {
+            continue;
+        }
+        let candidates = reaper.candidates(world, evidence);
+        let mut judged: Vec<_> = candidates.iter().filter_map(|c| reaper.judge(c, evidence)).collect();
+        plan.over_limit += put_off(&mut judged, config.max_deletions, now);
+        plan.steps.push((reaper.kind(), judged.iter().filter_map(step).collect()));
+        let looks = judged.iter().filter(|j| concerns(task, j)).filter_map(|j| look_again(j, config, now));
+        plan.next_look = looks.chain(plan.next_look).min();
+        plan.judged.extend(judged.into_iter().map(|j| (reaper.kind(), j)));
+    }
+    plan
+}
+
+/// Defers the orphans beyond `limit`; returns how many those are.
+///
+/// The window moves with time, so that resources that EC2 refuses to delete don't hold up the ones behind them.
+fn put_off(judged: &mut [Judgement], limit: usize, now: Time) -> usize {
+    let mut orphans: Vec<_> = judged.iter_mut().filter(|j| j.verdict == Verdict::Orphan).collect();
+    let count = orphans.len();
+    if count <= limit {
+        return 0;
+    }
+    let turns = (now.timestamp() / pace::SETTLE.num_seconds()) as usize;
+    orphans.rotate_left(turns.wrapping_mul(limit) % count);
+    for judgement in orphans.into_iter().skip(limit) {
+        judgement.verdict = Verdict::Defer(None);
+        judgement.evidence = format!("an orphan ({}), beyond the {limit} deletions of one pass", judgement.evidence);
+    }
+    count - limit
+}
+
+fn step(judgement: &Judgement) -> Option<Step> {
+    match judgement.verdict {
+        Verdict::Orphan => Some(Step::Delete(judgement.resource.clone())),
+        Verdict::FirstLook(at) => Some(Step::Mark(judgement.resource.clone(), at)),
+        Verdict::ForgetLook => Some(Step::Unmark(judgement.resource.clone())),
+        Verdict::Defer(_) | Verdict::Keep | Verdict::Unproven => None,
+    }
+}
+
+/// When a deferred resource is worth another look.
+fn look_again(judgement: &Judgement, config: &Config, now: Time) -> Option<Time> {
+    match judgement.verdict {
+        Verdict::Defer(Some(until)) => Some(until),
+        Verdict::Defer(None) => Some(now + pace::SETTLE),
+        Verdict::FirstLook(at) => Some(at + config.grace),
+        _ => None,
+    }
+}
+
+/// Whether a task waits for a resource: a sweep for all, any other for what belongs to its own manager.
+fn concerns(task: &Task, judgement: &Judgement) -> bool {
+    match task.manager() {
+        None => true,
+        Some(manager) => judgement.owner.as_deref() == Some(manager.as_str()),
+    }
+}
