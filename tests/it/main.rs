@@ -13,3 +13,4 @@
 )]
 
 mod fake_aws;
+mod sim;

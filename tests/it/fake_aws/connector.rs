@@ -103,7 +103,7 @@ impl FakeAws {
     /// Enters the call in the log and decides what happens to it.
     fn log(&self, request: &Request) -> (usize, Mishap) {
         let mut world = self.world();
-        let now = world.now();
+        let (now, run) = (world.now(), world.run);
         let hit = world.rules.iter_mut().find_map(|rule| rule.hits(request).then(|| rule.fault.clone()));
         let mut mishap = match (hit, world.draw.take()) {
             (Some(fault), draw) => {
@@ -111,7 +111,7 @@ impl FakeAws {
                 Mishap { fault: Some(fault), ..Mishap::default() }
             }
             (None, Some(mut draw)) => {
-                let mishap = draw(request, now);
+                let mishap = draw(request, now, run);
                 world.draw = Some(draw);
                 mishap
             }
@@ -123,7 +123,6 @@ impl FakeAws {
         };
         mishap.there += latency / 2;
         mishap.back += latency - latency / 2;
-        let run = world.run;
         world.calls.push(Call { at: now, request: request.clone(), outcome: Outcome::Pending, fault: mishap.fault.clone(), run });
         (world.calls.len() - 1, mishap)
     }

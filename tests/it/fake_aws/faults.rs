@@ -47,7 +47,8 @@ pub struct Mishap {
     pub back: TimeDelta,
 }
 
-pub type Draw = Box<dyn FnMut(&Request, DateTime<Utc>) -> Mishap + Send>;
+/// Draws what happens to a request at a time, made by the run with a number.
+pub type Draw = Box<dyn FnMut(&Request, DateTime<Utc>, u64) -> Mishap + Send>;
 
 /// Somebody who sees every call that takes effect, with the world before and after.
 pub trait Witness: Send {

@@ -34,6 +34,7 @@ pub mod ec2_fleets;
 pub mod ec2_reads;
 pub mod ec2_writes;
 pub mod faults;
+pub mod function;
 pub mod paging;
 pub mod passing;
 mod self_test;

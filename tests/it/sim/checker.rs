@@ -1,0 +1,287 @@
+//! The checker at every write: it sees each call at the moment when it takes effect, with the world as it truly is.
+//! It shares no code with the function, and believes nothing that the function read.
+//!
+//! What it can't see: whether a *kept* thing was kept for the right reason (only that it may not be left at rest),
+//! and what the log says.
+
+use super::life::manager_id;
+use super::play::HOOK;
+use super::script::{Agent, DrainMode, Failure, Script};
+use super::truth::{Kind, Outgoing, Owner, Thing, Time, Truth, runs, seconds, targets};
+use crate::fake_aws::cases::DOCUMENT;
+use crate::fake_aws::faults::Witness;
+use crate::fake_aws::wire::{Answer, Body};
+use crate::fake_aws::world::{Fate, World};
+use crate::fake_aws::Request;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The drain document waits so long for the service to stop.
+const DOCUMENT_WAITS: i64 = 300;
+/// Clocks may differ by so much.
+const SKEW: i64 = 10;
+
+pub struct Checker {
+    truth: Arc<Mutex<Truth>>,
+    script: Script,
+}
+
+impl Checker {
+    pub fn new(truth: Arc<Mutex<Truth>>, script: &Script, _start: Time) -> Self {
+        Self { truth, script: script.clone() }
+    }
+}
+
+impl Witness for Checker {
+    fn before(&mut self, world: &mut World, request: &Request) {
+        let truth = self.truth.clone();
+        let mut truth = truth.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_read = ["Describe", "Get", "List"].iter().any(|verb| request.operation.starts_with(verb));
+        if is_read {
+            return;
+        }
+        let is_queue = matches!(request.operation.as_str(), "SendMessage" | "ChangeMessageVisibility");
+        if self.script.settings.mode_plan && !is_queue {
+            truth.violate(2, world.now(), format!("MODE=plan, and it calls {request}"));
+        }
+        match request.operation.as_str() {
+            "TerminateInstances" | "CancelSpotInstanceRequests" | "DeleteKeyPair" | "ReleaseAddress" => self.deletion(&mut truth, world, request),
+            "CreateTags" | "DeleteTags" => marking(&mut truth, world, request),
+            "RecordLifecycleActionHeartbeat" => self.hook_is_ours(&mut truth, world, request),
+            "CompleteLifecycleAction" => self.completion(&mut truth, world, request),
+            "SendCommand" => self.command(&mut truth, world, request),
+            "SendMessage" | "ChangeMessageVisibility" => {}
+            other => truth.violate(2, world.now(), format!("a call that the function has no business with: {other}")),
+        }
+    }
+
+    fn after(&mut self, world: &mut World, request: &Request, answer: &Answer) {
+        let Ok(body) = answer else { return };
+        let mut truth = self.truth.lock().unwrap_or_else(PoisonError::into_inner);
+        match request.operation.as_str() {
+            "SendMessage" => truth.outbox.push(Outgoing {
+                queue: request.text("QueueUrl").unwrap_or_default().into(),
+                body: request.text("MessageBody").unwrap_or_default().into(),
+                delay: request.number("DelaySeconds").unwrap_or(0),
+                run: world.run,
+            }),
+            "ChangeMessageVisibility" => {
+                let receipt = request.text("ReceiptHandle").unwrap_or_default().to_owned();
+                truth.visibility.push((receipt, request.number("VisibilityTimeout").unwrap_or(0)));
+            }
+            "SendCommand" => {
+                let Body::Json(json) = body else { return };
+                let id = json["Command"]["CommandId"].as_str().unwrap_or_default().to_owned();
+                let command = world.ssm.commands.last().expect("just sent");
+                let ends = command.fate.ends_after.map(|after| command.sent + after);
+                let instance_id = command.instance_id.clone();
+                truth.commands.push((id, instance_id, ends));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Checker {
+    fn deletion(&self, truth: &mut Truth, world: &World, request: &Request) {
+        for id in targets(world, request) {
+            if truth.manager_named(&id).is_some() {
+                truth.violate(2, world.now(), format!("{} on the manager {id}", request.operation));
+                continue;
+            }
+            let Some(thing) = truth.thing(world, &id) else { continue };
+            if let Some((promise, why)) = self.objection(truth, world, &id, &thing) {
+                truth.violate(promise, world.now(), format!("{} on {id}: {why}", request.operation));
+            }
+        }
+    }
+
+    /// Why this thing may not be deleted now.
+    fn objection(&self, truth: &Truth, world: &World, id: &str, thing: &Thing) -> Option<(u8, String)> {
+        let now = world.now();
+        match thing.owner {
+            Owner::Manager(number) if truth.lives(world, number) => {
+                return Some((1, format!("it belongs to the live manager {number} = {}", manager_id(number))));
+            }
+            Owner::Foreign => return Some((2, "it is somebody else's".into())),
+            Owner::Nobody => return Some((2, "nothing proves whose it is".into())),
+            _ => {}
+        }
+        if thing.kept {
+            return Some((2, "it carries the keep tag".into()));
+        }
+        if let Some(number) = self.undrained_owner(truth, thing)
+            && let Some(ended) = world.ec2.instances.get(&manager_id(number)).and_then(|manager| manager.ended)
+            && now < ended + seconds(self.script.settings.worker_grace - SKEW)
+        {
+            return Some((2, format!("manager {number} died undrained, and the worker grace runs")));
+        }
+        let age = now - thing.born;
+        if age < seconds(self.script.settings.grace - SKEW) && self.rests_on_age(truth, world, id, thing) {
+            return Some((2, format!("it is {} s old: too young to be judged by time or absence", age.num_seconds())));
+        }
+        if thing.kind == Kind::Key && used(world, id) {
+            return Some((2, "an instance or a spot request still uses this key".into()));
+        }
+        None
+    }
+
+    fn undrained_owner(&self, truth: &Truth, thing: &Thing) -> Option<usize> {
+        match thing.owner {
+            Owner::Manager(number) if thing.kind == Kind::Worker && truth.managers[number].undrained => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Whether only time or absence can prove this orphan: no tag names a manager whose end EC2 shows.
+    fn rests_on_age(&self, truth: &Truth, world: &World, id: &str, thing: &Thing) -> bool {
+        let names_the_dead = |tag: Option<&String>| tag.and_then(|named| truth.manager_named(named)).is_some_and(|number| truth.end_is_visible(world, number));
+        let parent = |instance: &str| world.ec2.instances.get(instance).and_then(|worker| worker.tags.get("gitlab-runner-parent-id")).cloned();
+        match thing.kind {
+            Kind::Key => true,
+            Kind::Worker => !names_the_dead(parent(id).as_ref()),
+            Kind::Spot => {
+                let instance = world.ec2.spot_requests.get(id).and_then(|request| request.instance_id.clone());
+                !names_the_dead(instance.and_then(|instance| parent(&instance)).as_ref())
+            }
+            Kind::Address => !names_the_dead(world.ec2.addresses.get(id).and_then(|address| address.tags.get("lifecycle-reaper:owner"))),
+        }
+    }
+
+    fn hook_is_ours(&self, truth: &mut Truth, world: &World, request: &Request) {
+        let group = request.text("AutoScalingGroupName").unwrap_or_default();
+        let hook = request.text("LifecycleHookName").unwrap_or_default();
+        if hook != HOOK || !self.script.groups.iter().any(|ours| ours.name == group) {
+            truth.violate(2, world.now(), format!("{} on the hook {hook} of {group}", request.operation));
+        }
+    }
+
+    /// A hook is let go only when the jobs have ended, the manager can't run any, or the deadline has come.
+    fn completion(&self, truth: &mut Truth, world: &World, request: &Request) {
+        self.hook_is_ours(truth, world, request);
+        let now = world.now();
+        if request.text("LifecycleActionResult") != Some("CONTINUE") {
+            truth.violate(3, now, "a hook is completed with something else than CONTINUE");
+        }
+        let id = request.text("InstanceId").unwrap_or_default();
+        let Some(number) = truth.manager_named(id) else { return };
+        let group = request.text("AutoScalingGroupName").unwrap_or_default();
+        let Some(opened) = world.groups.get(group).and_then(|group| group.open_action(HOOK, id)).map(|action| action.opened) else { return };
+        let settings = &self.script.settings;
+        let limit = settings.drain_timeout.min(settings.heartbeat * 100);
+        // A little before the hook's own end, so that the function is the one who decides.
+        let deadline = opened + seconds(limit - 60.min(limit / 10) - SKEW);
+        let manager = &truth.managers[number];
+        let can_run_jobs = truth.lives(world, number) && !manager.stopped;
+        let last_deliveries = self.script.settings.max_receive_count.is_some_and(|max| truth.deliveries_of.get(&number).is_some_and(|count| count + 3 >= max));
+        let allowed = settings.drain == DrainMode::Off || !can_run_jobs || manager.is_drained(now) || now >= deadline || last_deliveries;
+        if !allowed {
+            let why = format!("manager {number} still runs jobs until {:?}, and the deadline comes at {deadline}", manager.busy_until());
+            truth.violate(3, now, format!("a hook is completed too early: {why}"));
+        }
+    }
+
+    /// What a command finds on the instance, and whether it should have been sent at all.
+    fn command(&self, truth: &mut Truth, world: &mut World, request: &Request) {
+        let now = world.now();
+        let ids = request.list("InstanceIds");
+        let [id] = ids.as_slice() else { return };
+        let Some(number) = truth.manager_named(id) else {
+            return truth.violate(2, now, format!("a command to {id}, which is no manager"));
+        };
+        let terminating = world.groups.values().any(|group| group.actions.iter().any(|action| action.instance_id == *id));
+        if !terminating && !truth.managers[number].warned_by_spot {
+            truth.violate(2, now, format!("a drain command to the healthy manager {number}"));
+        }
+        let in_flight = world.ssm.commands.iter().any(|command| {
+            let waits = !matches!(command.status(now).0, "Pending" | "InProgress");
+            command.instance_id == *id && command.document == DOCUMENT && !waits && now - command.sent > seconds(150)
+        });
+        if in_flight {
+            truth.violate(3, now, format!("a second command to manager {number} while one is in flight"));
+        }
+        let fate = self.fate(truth, world, number, now);
+        truth.managers[number].commands += 1;
+        world.ssm.fates.push_front(fate);
+    }
+
+    fn fate(&self, truth: &mut Truth, world: &World, number: usize, now: Time) -> Fate {
+        let agent = self.script.managers[number].agent;
+        let sent_before = truth.managers[number].commands;
+        let delay = match agent {
+            Agent::Slow(delay) => delay,
+            _ => 2,
+        };
+        let pending = Fate { starts_after: seconds(delay), ..Fate::says("stopped") };
+        if !runs(world, &manager_id(number)) {
+            return undelivered(pending);
+        }
+        match agent {
+            Agent::Deaf | Agent::Absent => undelivered(pending),
+            Agent::Fails(times, failure) if sent_before < u32::from(times) => failing(failure, delay),
+            Agent::Hangs => Fate { ends_after: None, ..pending },
+            Agent::Aborts => {
+                let manager = &mut truth.managers[number];
+                manager.aborted = true;
+                manager.closes.get_or_insert(now);
+                Fate { ends_after: Some(seconds(delay + 1)), starts_after: seconds(delay), ..Fate::says("aborted") }
+            }
+            Agent::Idle => Fate { ends_after: Some(seconds(delay + 1)), starts_after: seconds(delay), ..Fate::says("nothing-to-drain") },
+            Agent::Good | Agent::Slow(_) | Agent::Fails(..) => drain(truth, number, now, delay),
+        }
+    }
+}
+
+/// The service closes, and the document waits a bounded time for its jobs.
+fn drain(truth: &mut Truth, number: usize, now: Time, delay: i64) -> Fate {
+    let begins = now + seconds(delay);
+    let manager = &mut truth.managers[number];
+    let closes = *manager.closes.get_or_insert(begins);
+    let done = manager.busy_until().unwrap_or(closes).max(begins).max(closes) + seconds(1);
+    let (word, ends) = if done - begins <= seconds(DOCUMENT_WAITS) { ("stopped", done) } else { ("busy", begins + seconds(DOCUMENT_WAITS)) };
+    let visible_after = seconds(number as i64 * 5 % 12);
+    Fate { starts_after: seconds(delay), ends_after: Some(ends - now), visible_after, ..Fate::says(word) }
+}
+
+fn undelivered(pending: Fate) -> Fate {
+    Fate { starts_after: seconds(60), ends_after: Some(seconds(60)), ..Fate::ends("TimedOut", "DeliveryTimedOut") }.merged(pending)
+}
+
+impl Fate {
+    fn merged(self, base: Fate) -> Fate {
+        Fate { visible_after: base.visible_after, ..self }
+    }
+}
+
+fn failing(failure: Failure, delay: i64) -> Fate {
+    let fate = match failure {
+        Failure::Failed => Fate::ends("Failed", "Failed"),
+        Failure::ExecutionTimedOut => Fate::ends("TimedOut", "ExecutionTimedOut"),
+        Failure::Undeliverable => Fate::ends("Failed", "Undeliverable"),
+        Failure::Cancelled => Fate::ends("Cancelled", "Cancelled"),
+        Failure::Silent => Fate { output: String::new(), ..Fate::says("stopped") },
+        Failure::Babble => Fate { output: "all stopped, lifecycle-reaper says: stopped\nlifecycle-reaper: shrug\n".into(), ..Fate::says("stopped") },
+        Failure::UnknownStatus => Fate::ends("Vanished", "Vanished"),
+    };
+    Fate { ends_after: Some(seconds(delay + 5)), ..fate }
+}
+
+/// Whether an instance that isn't terminated, or an open spot request, uses the key with this id.
+pub fn used(world: &World, key_id: &str) -> bool {
+    let Some(key) = world.ec2.key_pairs.get(key_id) else { return false };
+    let by_instance = world.ec2.instances.values().any(|instance| {
+        instance.key_name.as_ref() == Some(&key.name) && instance.state != crate::fake_aws::world::InstanceState::Terminated
+    });
+    let by_request = world.ec2.spot_requests.values().any(|request| request.state == "open" && request.key_name.as_ref() == Some(&key.name));
+    by_instance || by_request
+}
+
+/// The function may mark addresses of ours with its own tag, and nothing else.
+fn marking(truth: &mut Truth, world: &World, request: &Request) {
+    let ours = request.text("Tag.1.Key") == Some("lifecycle-reaper:unassociated-since") && request.text("Tag.2.Key").is_none();
+    for id in request.ids() {
+        let foreign = truth.thing(world, &id).is_none_or(|thing| thing.kind != Kind::Address || matches!(thing.owner, Owner::Foreign));
+        if !ours || foreign {
+            truth.violate(2, world.now(), format!("{request}: not ours to tag"));
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! The play: one script acted out in virtual time. An agenda of happenings, a queue, and the runs of the function,
+//! interleaved by nothing but the clock; the checker watches every write and every pass.
+
+use super::checker::Checker;
+use super::script::{DrainMode, Script, Settings};
+use super::trigger::{Queued, Run};
+use super::truth::{Manager, Time, Truth, Violation, seconds};
+use crate::fake_aws::cases::{DEAD_LETTER_QUEUE, DOCUMENT, EXECUTOR, WORK_QUEUE};
+use crate::fake_aws::faults::Mishap;
+use crate::fake_aws::views::Staleness;
+use crate::fake_aws::world::{LifecycleHook, Queue, World};
+use crate::fake_aws::{Clock, Fault, FakeAws};
+use chrono::{TimeDelta, TimeZone, Utc};
+use lifecycle_reaper::handler::Handler;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub const HOOK: &str = "ours-terminate";
+pub const OTHER_HOOK: &str = "theirs-terminate";
+
+/// What a message leads to, as the world that sent it knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    Terminate(usize),
+    Reap(usize),
+    Wake,
+    Sweep,
+    /// To be acknowledged without a trace.
+    Irrelevant,
+    /// To be dead-lettered as it came.
+    Unreadable,
+    /// A lie about a manager: whatever becomes of it, nothing may be touched.
+    Lie,
+}
+
+#[derive(Clone, Debug)]
+pub enum Happening {
+    Boot(usize),
+    Runs(usize),
+    Allocate(usize, usize),
+    TagAddress(usize, usize),
+    Associate(usize, usize),
+    LetGo(usize, usize),
+    Key(usize, usize),
+    Launch(usize, usize),
+    Fulfil(usize, usize),
+    Tag(usize, usize),
+    Job(usize, usize),
+    Remove(usize, usize),
+    Stop(usize),
+    Start(usize),
+    SpotWarns(usize),
+    End(usize),
+    GroupNotices(usize),
+    OtherHookCompletes(usize),
+    ObserverLooks(usize),
+    OldCommand(usize),
+    /// A message reaches the queue.
+    Arrives { body: String, kind: MessageKind },
+    /// An event invokes the function itself.
+    Direct { body: String, kind: MessageKind, attempt: u8 },
+    Sweep,
+    Noise(usize),
+    /// Nothing but a reason to look at the queue.
+    Tick,
+    /// Everything that goes wrong stops.
+    Quiet,
+    Kill(u64),
+    Thaw(u64),
+}
+
+pub struct Play {
+    pub script: Script,
+    pub start: Time,
+    pub aws: FakeAws,
+    pub truth: Arc<Mutex<Truth>>,
+    pub agenda: BTreeMap<(Time, u64), Happening>,
+    pub queue: Vec<Queued>,
+    pub runs: Vec<Run>,
+    pub idle: Vec<Arc<Handler>>,
+    pub next_run: u64,
+    pub passes: u64,
+    /// What the last whole sweep answered.
+    pub last_sweep: Option<serde_json::Value>,
+    serial: u64,
+}
+
+/// How a history went.
+#[derive(Debug)]
+pub struct Report {
+    pub violations: Vec<Violation>,
+    pub passes: u64,
+    pub calls: usize,
+    pub hits: BTreeMap<usize, Fault>,
+    pub timeline: Vec<(Time, String)>,
+}
+
+impl Play {
+    pub fn new(script: Script) -> Self {
+        // Well after the year's beginning; the past of the script begins days before.
+        let start = Utc.with_ymd_and_hms(2025, 6, 1, 12, 0, 0).single().expect("a real moment");
+        let clock = Clock::starting_at(start - TimeDelta::hours(60));
+        let world = build_world(&script, clock);
+        let aws = FakeAws::new(world);
+        set_variables(&aws, &script);
+        let truth = Arc::new(Mutex::new(Truth { managers: managers(&script), ..Truth::default() }));
+        aws.world().witness = Some(Box::new(Checker::new(truth.clone(), &script, start)));
+        let mut play = Self {
+            script,
+            start,
+            aws,
+            truth,
+            agenda: BTreeMap::new(),
+            queue: Vec::new(),
+            runs: Vec::new(),
+            idle: Vec::new(),
+            next_run: 0,
+            passes: 0,
+            last_sweep: None,
+            serial: 0,
+        };
+        play.let_things_go_wrong();
+        play.schedule_lives();
+        play.schedule_strays();
+        play.schedule_trigger();
+        play
+    }
+
+    pub fn now(&self) -> Time {
+        self.aws.now()
+    }
+
+    pub fn truth(&self) -> MutexGuard<'_, Truth> {
+        self.truth.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a happening on the agenda at so many seconds from the beginning.
+    pub fn at(&mut self, time: i64, happening: Happening) {
+        self.serial += 1;
+        self.agenda.insert((self.start + seconds(time), self.serial), happening);
+    }
+
+    /// Puts a happening on the agenda so many seconds from now.
+    pub fn later(&mut self, after: i64, happening: Happening) {
+        self.at_time(self.now() + seconds(after), happening);
+    }
+
+    pub fn at_time(&mut self, time: Time, happening: Happening) {
+        self.serial += 1;
+        self.agenda.insert((time, self.serial), happening);
+    }
+
+    fn let_things_go_wrong(&mut self) {
+        let mishaps = self.script.mishaps.clone();
+        let truth = self.truth.clone();
+        let quiet_from = self.start + seconds(self.script.quiet_from);
+        let faults = mishaps.clone();
+        self.aws.world().draw = Some(Box::new(move |request, now, run| {
+            let mut truth = truth.lock().unwrap_or_else(PoisonError::into_inner);
+            truth.call_count += 1;
+            let number = truth.call_count;
+            let of_run = truth.calls.entry(run).or_default();
+            *of_run.entry(request.operation.clone()).or_default() += 1;
+            if now >= quiet_from {
+                return Mishap::default();
+            }
+            let mut mishap = faults.at_call(number, &request.operation);
+            disturb(&mut truth, &faults, run, now, &mut mishap);
+            if let Some(fault) = &mishap.fault {
+                truth.hits.insert(number, fault.clone());
+                truth.disturbed.insert(run);
+            }
+            mishap
+        }));
+        let rates = mishaps.rates;
+        if rates.lag > 0.0 {
+            let mut rng = fastrand::Rng::with_seed(rates.seed ^ 0x1a6);
+            let lag = move || if rng.f64() < rates.lag { TimeDelta::milliseconds(rng.i64(0..rates.lag_seconds * 1000)) } else { TimeDelta::zero() };
+            self.aws.world().staleness = Some(Staleness::new(seconds(rates.lag_seconds), lag));
+        }
+        self.at(self.script.quiet_from, Happening::Quiet);
+    }
+
+    /// Plays the script to its end.
+    pub fn play(mut self) -> Report {
+        fastrand::seed(self.script.seed);
+        let end = self.start + seconds(self.script.end);
+        loop {
+            self.poll_runs();
+            let next_happening = self.agenda.keys().next().map(|(time, _)| *time);
+            let next = [next_happening, self.next_trigger(), self.next_of_runs()].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.aws.clock.advance_to(next);
+            self.aws.world().settle();
+            while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= next) {
+                let happening = entry.remove();
+                self.happen(happening);
+            }
+            self.notice_ends();
+            self.follow_up();
+            self.trigger();
+            if self.truth().violations.len() > 20 {
+                break;
+            }
+        }
+        self.aws.clock.advance_to(end);
+        self.aws.world().settle();
+        self.rest();
+        self.report()
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Arrives { body, kind } => self.enqueue(body, kind, 0),
+            Happening::Direct { body, kind, attempt } => self.invoke_directly(body, kind, attempt),
+            Happening::Sweep => self.sweep(),
+            Happening::Noise(index) => self.make_noise(index),
+            Happening::Tick => {}
+            Happening::Quiet => {
+                self.aws.world().staleness = None;
+                self.aws.world().note("nothing goes wrong any more");
+            }
+            Happening::Kill(run) => self.kill(run, "is killed"),
+            Happening::Thaw(run) => self.thaw(run),
+            life => self.live(life),
+        }
+    }
+
+    /// What the checker saw and the play must act on: messages, kills, freezes, the ends of commands.
+    pub fn follow_up(&mut self) {
+        let (outbox, visibility, kills, freezes, commands) = {
+            let mut truth = self.truth();
+            let truth = &mut *truth;
+            let taken = (&mut truth.outbox, &mut truth.visibility, &mut truth.kills, &mut truth.freezes, &mut truth.commands);
+            (
+                std::mem::take(taken.0),
+                std::mem::take(taken.1),
+                std::mem::take(taken.2),
+                std::mem::take(taken.3),
+                std::mem::take(taken.4),
+            )
+        };
+        for message in outbox {
+            self.posted(message);
+        }
+        for (receipt, seconds) in visibility {
+            self.change_visibility(&receipt, seconds);
+        }
+        for (run, at) in kills {
+            self.at_time(at, Happening::Kill(run));
+        }
+        for (run, until) in freezes {
+            self.freeze(run, until);
+        }
+        for (id, instance_id, ends) in commands {
+            self.tell_command(&id, &instance_id, ends);
+        }
+    }
+
+    fn report(self) -> Report {
+        let mut world = self.aws.world();
+        world.witness = None;
+        let mut timeline = std::mem::take(&mut world.chronicle);
+        timeline.extend(world.calls.iter().map(|call| {
+            let fault = call.fault.as_ref().map(|fault| format!("  [{fault:?}]")).unwrap_or_default();
+            (call.at, format!("  run {}: {call}{fault}", call.run))
+        }));
+        let mut truth = self.truth.lock().unwrap_or_else(PoisonError::into_inner);
+        timeline.extend(truth.violations.iter().map(|violation| (violation.at, format!("!! promise {}: {}", violation.promise, violation.what))));
+        timeline.sort_by_key(|(at, _)| *at);
+        Report {
+            violations: std::mem::take(&mut truth.violations),
+            passes: self.passes,
+            calls: truth.call_count,
+            hits: std::mem::take(&mut truth.hits),
+            timeline,
+        }
+    }
+}
+
+/// Kills or freezes the run at the call that the script says.
+fn disturb(truth: &mut Truth, mishaps: &super::mishaps::Mishaps, run: u64, now: Time, mishap: &mut Mishap) {
+    let disturbance = mishaps.at_run(run);
+    let calls = truth.busy_run(run);
+    if let Some((after, takes_effect)) = disturbance.killed_after.filter(|(after, _)| *after == calls) {
+        mishap.fault = Some(if takes_effect { Fault::EffectThenSilence } else { Fault::Hanging });
+        truth.kills.push((run, now + mishap.there + TimeDelta::milliseconds(1)));
+        debug_assert_eq!(after, calls);
+    }
+    if let Some((_, length)) = disturbance.frozen.filter(|(after, _)| *after == calls) {
+        truth.freezes.push((run, now + seconds(length)));
+        truth.disturbed.insert(run);
+    }
+}
+
+fn managers(script: &Script) -> Vec<Manager> {
+    let manager = |(number, manager): (usize, &super::script::ManagerScript)| Manager {
+        id: super::life::manager_id(number),
+        group: script.groups[manager.group].name.clone(),
+        born: None,
+        closes: None,
+        jobs: Vec::new(),
+        aborted: manager.agent == super::script::Agent::Idle,
+        undrained: false,
+        ended: None,
+        warned_by_spot: false,
+        stopped: false,
+        commands: 0,
+        noticed: None,
+    };
+    script.managers.iter().enumerate().map(manager).collect()
+}
+
+fn build_world(script: &Script, clock: Clock) -> World {
+    let mut world = World::empty(clock);
+    let Settings { heartbeat, page_size, .. } = script.settings;
+    world.page_size = page_size;
+    world.ssm.documents.insert(DOCUMENT.into());
+    for url in [WORK_QUEUE, DEAD_LETTER_QUEUE] {
+        let name = url.rsplit('/').next().unwrap_or_default().to_owned();
+        world.queues.insert(url.into(), Queue { url: url.into(), name, ..Queue::default() });
+    }
+    for group in &script.groups {
+        world.put_group(&group.name, HOOK);
+        let hooks = &mut world.groups.get_mut(&group.name).expect("just put").hooks;
+        let ours = hooks.get_mut(HOOK).expect("just put");
+        ours.heartbeat_timeout = seconds(heartbeat);
+        ours.global_timeout = seconds((heartbeat * 100).min(48 * 3600));
+        if group.other_hook.is_some() {
+            let theirs = LifecycleHook { name: OTHER_HOOK.into(), heartbeat_timeout: TimeDelta::hours(2), ..ours.clone() };
+            hooks.insert(OTHER_HOOK.into(), theirs);
+        }
+    }
+    world
+}
+
+fn set_variables(aws: &FakeAws, script: &Script) {
+    let settings = &script.settings;
+    let groups: Vec<&str> = script.groups.iter().map(|group| group.name.as_str()).collect();
+    aws.set("AUTO_SCALING_GROUPS", &groups.join(","));
+    aws.set("LIFECYCLE_HOOKS", HOOK);
+    aws.set("EXECUTOR_NAME", EXECUTOR);
+    aws.set("MODE", if settings.mode_plan { "plan" } else { "enforce" });
+    aws.set("WORK_QUEUE_URL", WORK_QUEUE);
+    aws.set("DEAD_LETTER_QUEUE_URL", DEAD_LETTER_QUEUE);
+    match settings.drain {
+        DrainMode::Ssm => aws.set("DRAIN_DOCUMENT", DOCUMENT),
+        DrainMode::Observe => aws.set("DRAIN", "observe"),
+        DrainMode::Off => aws.set("DRAIN", "off"),
+    }
+    aws.set("DRAIN_TIMEOUT_SECONDS", &settings.drain_timeout.to_string());
+    aws.set("GRACE_SECONDS", &settings.grace.to_string());
+    aws.set("WORKER_GRACE_SECONDS", &settings.worker_grace.to_string());
+    aws.set("MAX_DELETIONS", &settings.max_deletions.to_string());
+    if let Some(count) = settings.max_receive_count {
+        aws.set("MAX_RECEIVE_COUNT", &count.to_string());
+    }
+    if settings.eip_tag {
+        aws.set("EIP_TAG", "pool=ci");
+    }
+}
