@@ -1,8 +1,16 @@
 """How the checks run: what can't run here is said loudly, and fails where CI=true."""
 
 import os
+import pathlib
+import shutil
+import sys
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+# Nothing here may reach AWS, and the SDKs must know that they are somewhere.
+os.environ.update(AWS_DEFAULT_REGION="eu-central-1", AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_EC2_METADATA_DISABLED="true")
 
 missing = []
 
@@ -18,6 +26,15 @@ def needs():
         pytest.skip(f"needs {what}")
 
     return give_up
+
+
+@pytest.fixture(scope="session")
+def terraform_provider(needs):
+    """infra/check has found a way to the AWS provider's schema."""
+    if not shutil.which("terraform"):
+        needs("terraform (https://developer.hashicorp.com/terraform/install)")
+    if os.environ.get("INFRA_NO_PROVIDER"):
+        needs(f"the Terraform AWS provider: {os.environ['INFRA_NO_PROVIDER']}")
 
 
 def pytest_terminal_summary(terminalreporter):
