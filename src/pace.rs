@@ -15,8 +15,8 @@ pub const SETTLE: TimeDelta = TimeDelta::seconds(60);
 pub fn backoff(task: &Task, delivery: &Delivery) -> TimeDelta {
     let doublings = delivery.count.saturating_sub(1).min(10);
     let full = (SHORTEST_DELAY * (1 << doublings)).min(LONGEST_DELAY);
-    // Between 80 and 100 per cent: never longer than the bound.
-    full - full * i32::from(jitter(task, delivery.count)) / 500
+    // Between 80 and 100 per cent: never longer than the bound, never shorter than useful.
+    (full - full * i32::from(jitter(task, delivery.count)) / 500).max(SHORTEST_DELAY)
 }
 
 /// How long a task has been going on that is delivered for the `count`th time, where nothing else tells.
