@@ -157,11 +157,6 @@ impl Fault {
         Self { disposition: Disposition::Stop, ..Self::retry(operation, message) }
     }
 
-    /// Whether AWS slowed us down.
-    pub fn is_throttled(&self) -> bool {
-        THROTTLED.contains(&self.code.as_str())
-    }
-
     /// Whether SSM can never run a command there.
     pub fn is_unsupported_platform(&self) -> bool {
         self.code == UNSUPPORTED_PLATFORM
@@ -188,6 +183,12 @@ fn disposition(operation: &str, code: &str, message: &str) -> Disposition {
     } else {
         Disposition::Retry
     }
+}
+
+/// Whether an error answer, as it came, asks us to slow down.
+pub fn is_throttling(body: &[u8]) -> bool {
+    let body = String::from_utf8_lossy(body);
+    THROTTLED.iter().any(|code| body.contains(code))
 }
 
 /// Whether EC2's answer to a dry run means that the call is permitted; `None` when it says neither.

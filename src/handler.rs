@@ -9,7 +9,7 @@ use crate::{
     event::{self, Event, Place},
     fault::Fault,
     incoming::{Incoming, Record},
-    pace,
+    metrics, pace,
     reconcile::{self, Outcome, Report},
     reply,
     task::{Delivery, Task},
@@ -86,7 +86,7 @@ impl Handler {
         let span = tracing::info_span!("invocation", request_id = invocation.request_id, trace_id);
         let work = async {
             let here = self.place(&invocation.function_arn);
-            let clock = Clock::of(invocation.deadline, self.aws.now());
+            let clock = Clock::of(invocation, self.aws.now());
             match Incoming::read(payload) {
                 Incoming::Batch(records) => self.batch(&records, &here, &clock).boxed_local().await,
                 Incoming::Messages(messages) => {
@@ -131,7 +131,7 @@ impl Handler {
             }
         }
         let buried = join_all(dead.into_iter().map(|(record, reason)| async move {
-            log_unreadable(record.message_id.as_deref(), record.as_it_came(), &reason);
+            self.unreadable(record.message_id.as_deref(), record.as_it_came(), &reason, clock);
             let is_buried = self.bury(record.as_it_came(), &reason, record.message_id.as_deref()).await;
             if is_buried { vec![] } else { vec![record] }
         }));
@@ -178,7 +178,7 @@ impl Handler {
                 }
             };
             // Side by side, because a queue that hangs must not cost the pass its time.
-            let (_, report) = join(claim, self.pass(&work.task, &work.delivery, budget)).await;
+            let (_, report) = join(claim, self.pass(&work.task, &work.delivery, budget, &clock.function_name)).await;
             self.settle(work, report).await
         }
         .instrument(span)
@@ -186,7 +186,7 @@ impl Handler {
     }
 
     /// A pass within its time; a panic or the end of the time is a fault like any other.
-    async fn pass(&self, task: &Task, delivery: &Delivery, budget: Duration) -> Result<Report, Fault> {
+    async fn pass(&self, task: &Task, delivery: &Delivery, budget: Duration, function_name: &str) -> Result<Report, Fault> {
         let pass = AssertUnwindSafe(reconcile::pass(&self.aws, &self.config, task, delivery).boxed_local()).catch_unwind();
         let report = match self.aws.within(budget, "pass", pass).await {
             Ok(Ok(report)) => report,
@@ -196,7 +196,9 @@ impl Handler {
                 return Err(fault);
             }
         };
-        reply::log_outcome(task, delivery, &report, self.aws.now(), self.aws.take_call_count());
+        let (cost, now) = (self.aws.take_cost(), self.aws.now());
+        reply::log_outcome(task, delivery, &report, now, cost);
+        metrics::emit(&metrics::of_pass(function_name, task, delivery, &report, cost, now));
         Ok(report)
     }
 
@@ -263,6 +265,13 @@ impl Handler {
         Ok(url)
     }
 
+    /// Says that a message is unreadable, with as much of it as helps: never the whole body.
+    fn unreadable(&self, message_id: Option<&str>, body: &str, reason: &str, clock: &Clock) {
+        let begins: String = body.chars().take(200).flat_map(char::escape_debug).collect();
+        tracing::error!(message_id, body_bytes = body.len(), begins, outcome = "Unreadable", "unreadable: {reason}");
+        metrics::emit(&[metrics::unreadable(&clock.function_name, self.aws.now())]);
+    }
+
     /// Puts a message on the dead-letter queue; `false` = it is not there, and must stay where it is.
     async fn bury(&self, body: &str, reason: &str, message_id: Option<&str>) -> bool {
         let Some(url) = &self.config.dead_letter_queue_url else { return false };
@@ -284,7 +293,7 @@ impl Handler {
                 return Ok(reply::without_task("Ignored", &reason));
             }
             Event::Unreadable(reason) => {
-                log_unreadable(None, payload, &reason);
+                self.unreadable(None, payload, &reason, clock);
                 let is_safe = self.bury(payload, &reason, None).await;
                 return if is_safe { Ok(reply::without_task("Unreadable", &reason)) } else { Err(Fault::stop("event", reason)) };
             }
@@ -296,7 +305,7 @@ impl Handler {
         let span = tracing::info_span!("event", task = task.name(), instance_id);
         async {
             let report = match clock.left_for_work(now) {
-                Some(budget) => self.pass(&task, &delivery, budget).await,
+                Some(budget) => self.pass(&task, &delivery, budget, &clock.function_name).await,
                 None => Err(Fault::out_of_time("pass")),
             };
             self.settle_direct(&task, &delivery, report, payload).await
@@ -380,12 +389,6 @@ fn batch_reply(unfinished: &[&Record]) -> Result<Value, Fault> {
     serde_json::to_value(response).map_err(|e| Fault::stop("batch", e.to_string()))
 }
 
-/// An unreadable message, as much of it as helps: never the whole body.
-fn log_unreadable(message_id: Option<&str>, body: &str, reason: &str) {
-    let begins: String = body.chars().take(200).flat_map(char::escape_debug).collect();
-    tracing::error!(message_id, body_bytes = body.len(), begins, outcome = "Unreadable", "unreadable: {reason}");
-}
-
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Fault {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
     let fault = Fault::incomplete("pass", format!("panic: {}", text.unwrap_or_else(|| "without a message".into())));
@@ -393,15 +396,18 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Fault {
     fault
 }
 
-/// The invocation's time.
+/// The invocation's time, and in whose name its passes are counted.
 struct Clock {
+    function_name: String,
     deadline: Time,
     reserve: TimeDelta,
 }
 
 impl Clock {
-    fn of(deadline: Time, now: Time) -> Self {
-        Self { deadline, reserve: RESERVE.min((deadline - now).max(TimeDelta::zero()) / 4) }
+    fn of(invocation: &Invocation, now: Time) -> Self {
+        let (deadline, arn) = (invocation.deadline, &invocation.function_arn);
+        let function_name = arn.split(':').nth(6).unwrap_or(arn).to_owned();
+        Self { function_name, deadline, reserve: RESERVE.min((deadline - now).max(TimeDelta::zero()) / 4) }
     }
 
     fn left(&self, now: Time) -> TimeDelta {

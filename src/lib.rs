@@ -36,7 +36,7 @@
 //! | [`reconcile`] | one pass |
 //! | [`handler`], [`reply`] | invocation in, acknowledgements out; what is said of a pass |
 //! | [`aws`], [`fault`] | the clients and calls; what an error means |
-//! | [`log`] | lines that are safe to read |
+//! | [`log`], [`metrics`] | lines that are safe to read; numbers in CloudWatch's embedded format |
 
 pub mod act;
 pub mod aws;
@@ -48,6 +48,7 @@ pub mod fault;
 pub mod handler;
 pub mod incoming;
 pub mod log;
+pub mod metrics;
 pub mod names;
 pub mod observe;
 pub mod pace;

@@ -3,15 +3,21 @@
 //! Names of groups and hooks, tags and messages come from outside: control characters, right-to-left marks and
 //! anything else that isn't ASCII leave as `\u` escapes, so that a line is what it seems to be.
 
+use crate::metrics;
 use std::{
-    fmt::Write as _,
+    fmt::{self, Write as _},
     io::{self, Write},
 };
-use tracing::Subscriber;
+use tracing::{
+    Event, Subscriber,
+    field::{Field, Visit},
+};
 use tracing_subscriber::{
+    Layer,
     filter::{LevelFilter, Targets},
-    fmt::MakeWriter,
+    fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter, format::Writer},
     layer::SubscriberExt,
+    registry::LookupSpan,
 };
 
 /// CloudWatch takes more, people don't.
@@ -20,25 +26,54 @@ const LONGEST_LINE: usize = 2048;
 /// The variables that set the level, ours before Lambda's own.
 pub const LEVEL_VARIABLES: [&str; 2] = ["LOG_LEVEL", "AWS_LAMBDA_LOG_LEVEL"];
 
-/// A subscriber that writes lines to `out`; `level` is a word such as `info`.
+/// A subscriber that writes lines to `out`; `level` is a word such as `info`. Metrics are written at every level.
 pub fn subscriber<W>(level: &str, out: W) -> impl Subscriber + Send + Sync
 where
-    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+    W: for<'w> MakeWriter<'w> + Clone + Send + Sync + 'static,
 {
-    let level: LevelFilter = level.parse().unwrap_or(LevelFilter::INFO);
-    let others = level.min(LevelFilter::WARN);
+    let level: LevelFilter = level.trim().to_ascii_lowercase().parse().unwrap_or(LevelFilter::INFO);
+    let ours = Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target(env!("CARGO_CRATE_NAME"), level)
+        .with_target(metrics::TARGET, LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)
         .with_current_span(false)
         .with_span_list(true)
         .with_target(false)
-        .with_writer(Lines(out));
-    let ours = Targets::new().with_default(others).with_target(env!("CARGO_CRATE_NAME"), level);
-    tracing_subscriber::registry().with(ours).with(lines)
+        .with_writer(Lines(out.clone()))
+        .with_filter(ours);
+    let only_metrics = Targets::new().with_target(metrics::TARGET, LevelFilter::INFO);
+    let embedded = tracing_subscriber::fmt::layer().event_format(MessageAlone).with_writer(out).with_filter(only_metrics);
+    tracing_subscriber::registry().with(lines).with(embedded)
+}
+
+/// Prints an event's message and nothing else: a metric line is JSON already.
+struct MessageAlone;
+
+impl<S, N> FormatEvent<S, N> for MessageAlone
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        struct Message<'w>(Writer<'w>, fmt::Result);
+        impl Visit for Message<'_> {
+            fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+                if field.name() == "message" {
+                    self.1 = writeln!(self.0, "{value:?}");
+                }
+            }
+        }
+        let mut message = Message(writer.by_ref(), Ok(()));
+        event.record(&mut message);
+        message.1
+    }
 }
 
 /// Makes writers that escape and shorten what passes through.
+#[derive(Clone)]
 struct Lines<W>(W);
 
 impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Lines<W> {
@@ -69,11 +104,8 @@ fn safe_line(line: &str) -> String {
     if ascii.len() < LONGEST_LINE {
         return ascii + "\n";
     }
-    // Escaping a quoted string at most doubles it.
-    let mut begins: String = ascii.chars().take(LONGEST_LINE / 2 - 100).collect();
-    // A cut through an escape would leave half of it.
-    let whole = begins.trim_end_matches('\\').len();
-    begins.truncate(whole);
+    // Quoting the begin at most doubles it.
+    let begins: String = ascii.chars().take(LONGEST_LINE / 2 - 100).collect();
     serde_json::json!({ "truncated_bytes": line.len(), "begins": begins }).to_string() + "\n"
 }
 

@@ -1,6 +1,7 @@
 //! What the function says of a pass: the outcome line in the log, and the JSON that answers a direct invocation.
 
 use crate::{
+    metrics::Cost,
     reap::{Judgement, OwnerState, Verdict},
     reconcile::{Outcome, Report},
     task::{Delivery, Task},
@@ -83,7 +84,8 @@ fn resource(kind: &str, judgement: &Judgement, now: Time) -> Value {
 }
 
 /// The one line that a person looks for first.
-pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time, api_calls: u64) {
+pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time, cost: Cost) {
+    let api_calls = cost.api_calls;
     let deleted: usize = report.results.deleted.values().sum();
     let age_seconds = delivery.age(now).num_seconds();
     let (outcome, reason) = (report.outcome.word(), report.reason.as_str());

@@ -12,14 +12,21 @@ pub use ec2::{Page, pages, tag_value, time};
 pub use queue::{Queue, Undeliverable};
 pub use run_command::Evidential;
 
-use crate::{fault::Fault, world::Time};
+use crate::{
+    fault::{self, Fault},
+    metrics::Cost,
+    world::Time,
+};
 use aws_config::{SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_sdk_ec2::config::retry::{RetryPartition, TokenBucket};
 use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
 use aws_smithy_runtime_api::{
     box_error::BoxError,
     client::{
-        interceptors::{Intercept, context::BeforeTransmitInterceptorContextRef},
+        interceptors::{
+            Intercept,
+            context::{AfterDeserializationInterceptorContextRef, BeforeTransmitInterceptorContextRef},
+        },
         runtime_components::RuntimeComponents,
     },
 };
@@ -133,9 +140,10 @@ impl Aws {
         }
     }
 
-    /// Calls sent to AWS since the last time that this was asked, attempts counted one by one.
-    pub fn take_call_count(&self) -> u64 {
-        self.calls.0.swap(0, Ordering::Relaxed)
+    /// What was sent to AWS since the last time that this was asked, attempts counted one by one.
+    pub fn take_cost(&self) -> Cost {
+        let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
+        Cost { api_calls: take(&self.calls.0.sent), throttles: take(&self.calls.0.throttled) }
     }
 }
 
@@ -145,9 +153,15 @@ fn retry_budget() -> RetryPartition {
     RetryPartition::custom("lifecycle-reaper").token_bucket(TokenBucket::builder().refill_rate(1.0).build()).build()
 }
 
-/// Counts every attempt that goes out.
+/// Counts every attempt that goes out, and every answer that asks us to slow down.
 #[derive(Clone, Debug, Default)]
-struct Calls(Arc<AtomicU64>);
+struct Calls(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    sent: AtomicU64,
+    throttled: AtomicU64,
+}
 
 impl Intercept for Calls {
     fn name(&self) -> &'static str {
@@ -160,7 +174,19 @@ impl Intercept for Calls {
         _: &RuntimeComponents,
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.sent.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn read_after_deserialization(
+        &self,
+        context: &AfterDeserializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let response = context.response();
+        let is_throttled = response.status().as_u16() >= 400 && response.body().bytes().is_some_and(fault::is_throttling);
+        self.0.throttled.fetch_add(is_throttled.into(), Ordering::Relaxed);
         Ok(())
     }
 }
