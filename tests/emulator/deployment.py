@@ -115,6 +115,7 @@ class Deployment:
             "MAX_RECEIVE_COUNT": str(self.max_receive_count),
             "WORK_QUEUE_URL": self.queue_url(self.WORK),
             "DEAD_LETTER_QUEUE_URL": self.queue_url(self.DEAD_LETTERS),
+            "LOG_LEVEL": "info",
         }
 
     @staticmethod
