@@ -24,7 +24,9 @@ pub struct Results {
 pub async fn drain(aws: &Aws, plan: &DrainPlan) -> Vec<Fault> {
     let mut faults = vec![];
     for action in &plan.actions {
-        let Err(fault) = drain_step(aws, plan, action).await else { continue };
+        let Err(fault) = drain_step(aws, plan, action).await else {
+            continue;
+        };
         if fault.is_unsupported_platform() {
             tracing::warn!(instance_id = %plan.manager, %fault, "SSM can't run commands on this platform: released undrained");
             for action in &plan.if_unsupported {
@@ -40,9 +42,19 @@ pub async fn drain(aws: &Aws, plan: &DrainPlan) -> Vec<Fault> {
 async fn drain_step(aws: &Aws, plan: &DrainPlan, action: &DrainAction) -> Result<(), Fault> {
     let (manager, group) = (&plan.manager, plan.group.as_str());
     let (what, hook, result) = match action {
-        DrainAction::Heartbeat(hook) => ("heartbeat", hook, aws.heartbeat(group, hook, manager).await),
-        DrainAction::Complete(hook) => ("hook completed with CONTINUE", hook, aws.complete(group, hook, manager).await),
-        DrainAction::Send(document) => ("drain command sent", document, aws.send_drain(document, manager).await),
+        DrainAction::Heartbeat(hook) => {
+            ("heartbeat", hook, aws.heartbeat(group, hook, manager).await)
+        }
+        DrainAction::Complete(hook) => (
+            "hook completed with CONTINUE",
+            hook,
+            aws.complete(group, hook, manager).await,
+        ),
+        DrainAction::Send(document) => (
+            "drain command sent",
+            document,
+            aws.send_drain(document, manager).await,
+        ),
     };
     match &result {
         Ok(()) => tracing::info!(instance_id = %manager, group, on = hook, "{what}"),
@@ -50,7 +62,9 @@ async fn drain_step(aws: &Aws, plan: &DrainPlan, action: &DrainAction) -> Result
         Err(fault) if fault.disposition == Disposition::Gone => {
             tracing::warn!(instance_id = %manager, group, on = hook, %fault, "no active lifecycle action: looking again");
         }
-        Err(fault) => tracing::error!(instance_id = %manager, group, on = hook, aws_code = fault.code, %fault, "not done: {what}"),
+        Err(fault) => {
+            tracing::error!(instance_id = %manager, group, on = hook, aws_code = fault.code, %fault, "not done: {what}")
+        }
     }
     result
 }
@@ -60,13 +74,25 @@ pub async fn reap(aws: &Aws, plan: &ReapPlan) -> Results {
     let mut results = Results::default();
     let mut alive_requests = HashSet::<String>::new();
     for (kind, steps) in &plan.steps {
-        let Some(reaper) = reap::reaper(kind) else { continue };
-        let deletions: Vec<Resource> = steps.iter().filter_map(deletion).filter(|r| !is_held(r, &alive_requests)).cloned().collect();
+        let Some(reaper) = reap::reaper(kind) else {
+            continue;
+        };
+        let deletions: Vec<Resource> = steps
+            .iter()
+            .filter_map(deletion)
+            .filter(|r| !is_held(r, &alive_requests))
+            .cloned()
+            .collect();
         if !deletions.is_empty() {
             for (id, result) in reaper.delete(aws, &deletions).await {
-                let is_alive = result.as_ref().is_err_and(|fault| fault.disposition == Disposition::Retry);
+                let is_alive = result
+                    .as_ref()
+                    .is_err_and(|fault| fault.disposition == Disposition::Retry);
                 if *kind == reap::SPOT_REQUESTS && is_alive {
-                    let instance = deletions.iter().find(|r| r.id == id).and_then(|r| r.instance.clone());
+                    let instance = deletions
+                        .iter()
+                        .find(|r| r.id == id)
+                        .and_then(|r| r.instance.clone());
                     alive_requests.extend(instance.into_iter().chain([id.clone()]));
                 }
                 results.add(kind, &id, result);
@@ -88,12 +114,19 @@ fn deletion(step: &Step) -> Option<&Resource> {
 
 /// A worker whose spot request could not be cancelled now would be replaced by a persistent one: it waits as well.
 fn is_held(resource: &Resource, alive_requests: &HashSet<String>) -> bool {
-    resource.spot_request.as_ref().is_some_and(|r| alive_requests.contains(r)) || alive_requests.contains(&resource.id)
+    resource
+        .spot_request
+        .as_ref()
+        .is_some_and(|r| alive_requests.contains(r))
+        || alive_requests.contains(&resource.id)
 }
 
 async fn mark(aws: &Aws, step: &Step) -> Option<Result<(), Fault>> {
     match step {
-        Step::Mark(resource, at) => Some(aws.mark(&resource.id, FIRST_LOOK_TAG, &at.timestamp().to_string()).await),
+        Step::Mark(resource, at) => Some(
+            aws.mark(&resource.id, FIRST_LOOK_TAG, &at.timestamp().to_string())
+                .await,
+        ),
         Step::Unmark(resource) => Some(aws.unmark(&resource.id, FIRST_LOOK_TAG).await),
         Step::Delete(_) => None,
     }
@@ -125,9 +158,15 @@ impl Results {
         let id = step.resource().id.as_str();
         match result {
             None => {}
-            Some(Ok(())) if matches!(step, Step::Unmark(_)) => tracing::info!(kind, id, "first look forgotten: it was associated in between"),
+            Some(Ok(())) if matches!(step, Step::Unmark(_)) => tracing::info!(
+                kind,
+                id,
+                "first look forgotten: it was associated in between"
+            ),
             Some(Ok(())) => tracing::info!(kind, id, "first look written down"),
-            Some(Err(fault)) if matches!(fault.disposition, Disposition::Gone | Disposition::Refused) => {
+            Some(Err(fault))
+                if matches!(fault.disposition, Disposition::Gone | Disposition::Refused) =>
+            {
                 tracing::warn!(kind, id, aws_code = fault.code, %fault, "not marked");
             }
             Some(Err(fault)) => {
@@ -139,6 +178,11 @@ impl Results {
 
     /// How many steps took effect, or may have.
     pub fn effective(&self) -> usize {
-        self.deleted.values().sum::<usize>() + self.faults.iter().filter(|f| f.disposition == Disposition::Retry).count()
+        self.deleted.values().sum::<usize>()
+            + self
+                .faults
+                .iter()
+                .filter(|f| f.disposition == Disposition::Retry)
+                .count()
     }
 }

@@ -21,7 +21,11 @@ pub struct Violation(pub String);
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the plan breaks a promise and was not carried out: {}", self.0)
+        write!(
+            f,
+            "the plan breaks a promise and was not carried out: {}",
+            self.0
+        )
     }
 }
 
@@ -42,7 +46,9 @@ pub fn check(plan: &ReapPlan, world: &World, config: &Config, now: Time) -> Resu
     for (kind, steps) in &plan.steps {
         let mut deletions = 0;
         for step in steps {
-            let Step::Delete(resource) = step else { continue };
+            let Step::Delete(resource) = step else {
+                continue;
+            };
             deletions += 1;
             let broken = facts.broken_by(kind, resource).or_else(|| {
                 let is_judged = orphans.contains(&(*kind, resource.id.as_str()));
@@ -53,7 +59,10 @@ pub fn check(plan: &ReapPlan, world: &World, config: &Config, now: Time) -> Resu
             }
         }
         if deletions > config.max_deletions {
-            return Err(Violation(format!("{deletions} {kind} in one pass, at most {} may be", config.max_deletions)));
+            return Err(Violation(format!(
+                "{deletions} {kind} in one pass, at most {} may be",
+                config.max_deletions
+            )));
         }
     }
     Ok(())
@@ -73,16 +82,37 @@ struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     fn of(world: &'a World, config: &'a Config, now: Time) -> Self {
-        let whole = world.resources.iter().filter(|(_, listing)| listing.is_complete());
+        let whole = world
+            .resources
+            .iter()
+            .filter(|(_, listing)| listing.is_complete());
         let in_use = world.instances.items.iter().filter(|i| !i.state.is_gone());
         Self {
             world,
             config,
             now,
-            instances: world.instances.items.iter().map(|i| (i.id.as_str(), i)).collect(),
-            by_spot_request: world.instances.items.iter().filter_map(|i| Some((i.spot_request.as_deref()?, i))).collect(),
-            members: world.members.items.iter().filter(|m| m.lifecycle != "Terminated").map(|m| m.id.as_str()).collect(),
-            listed: whole.flat_map(|(kind, l)| l.items.iter().map(|r| ((*kind, r.id.as_str()), r))).collect(),
+            instances: world
+                .instances
+                .items
+                .iter()
+                .map(|i| (i.id.as_str(), i))
+                .collect(),
+            by_spot_request: world
+                .instances
+                .items
+                .iter()
+                .filter_map(|i| Some((i.spot_request.as_deref()?, i)))
+                .collect(),
+            members: world
+                .members
+                .items
+                .iter()
+                .filter(|m| m.lifecycle != "Terminated")
+                .map(|m| m.id.as_str())
+                .collect(),
+            listed: whole
+                .flat_map(|(kind, l)| l.items.iter().map(|r| ((*kind, r.id.as_str()), r)))
+                .collect(),
             keys_in_use: in_use.filter_map(|i| i.key_name.as_deref()).collect(),
         }
     }
@@ -94,21 +124,30 @@ impl<'a> Facts<'a> {
             return Some("has no id");
         }
         let (is_protected, owner) = if kind == reap::WORKERS {
-            let Some(instance) = self.instances.get(id) else { return Some("was not seen") };
-            let in_group = instance.group.as_ref().is_some_and(|g| self.config.groups.contains(g));
+            let Some(instance) = self.instances.get(id) else {
+                return Some("was not seen");
+            };
+            let in_group = instance
+                .group
+                .as_ref()
+                .is_some_and(|g| self.config.groups.contains(g));
             if in_group || self.members.contains(id) {
                 return Some("is a manager");
             }
             (instance.keep, instance.parent.as_deref())
         } else {
-            let Some(seen) = self.listed.get(&(kind, id)) else { return Some("was not seen in a whole listing") };
+            let Some(seen) = self.listed.get(&(kind, id)) else {
+                return Some("was not seen in a whole listing");
+            };
             (seen.keep || seen.bound.is_some(), seen.owner.as_deref())
         };
         match () {
             () if is_protected => Some("is protected"),
             () if owner.is_some_and(|owner| self.is_live(owner)) => Some("has a live owner"),
             () if kind == reap::KEY_PAIRS && self.keys_in_use.contains(id) => Some("is in use"),
-            () if !self.owner_is_gone(kind, resource) && self.is_young(resource) => Some("is too young"),
+            () if !self.owner_is_gone(kind, resource) && self.is_young(resource) => {
+                Some("is too young")
+            }
             () => None,
         }
     }
@@ -116,7 +155,11 @@ impl<'a> Facts<'a> {
     fn is_live(&self, owner: &str) -> bool {
         match self.instances.get(owner) {
             Some(instance) => !instance.state.is_gone(),
-            None => self.members.contains(owner) || !self.world.instances.is_complete() || !self.world.members.is_complete(),
+            None => {
+                self.members.contains(owner)
+                    || !self.world.instances.is_complete()
+                    || !self.world.members.is_complete()
+            }
         }
     }
 
@@ -127,22 +170,34 @@ impl<'a> Facts<'a> {
             reap::WORKERS => of_instance(&resource.id),
             reap::SPOT_REQUESTS => {
                 let instance = self.by_spot_request.get(resource.id.as_str());
-                let instance = instance.or_else(|| self.instances.get(resource.instance.as_deref()?));
-                instance.and_then(|i| i.parent.as_deref()).or(resource.owner.as_deref())
+                let instance =
+                    instance.or_else(|| self.instances.get(resource.instance.as_deref()?));
+                instance
+                    .and_then(|i| i.parent.as_deref())
+                    .or(resource.owner.as_deref())
             }
             _ => resource.owner.as_deref(),
         };
-        owner.and_then(|owner| self.instances.get(owner)).is_some_and(|manager| manager.state.is_gone())
+        owner
+            .and_then(|owner| self.instances.get(owner))
+            .is_some_and(|manager| manager.state.is_gone())
     }
 
     /// Younger than the grace period by every clock that tells.
     fn is_young(&self, resource: &Resource) -> bool {
         let executor = self.config.executor.as_ref();
-        let named = executor.zip(resource.key_name.as_deref()).and_then(|(executor, name)| match executor.owner_of(name, &BTreeSet::new()) {
-            NameOwner::Ours(born) | NameOwner::OursIfToken(_, born) => Some(born),
-            NameOwner::Foreign | NameOwner::Unrelated => None,
-        });
-        let born = named.or(resource.created).or(resource.allocated).or(resource.marked);
+        let named = executor
+            .zip(resource.key_name.as_deref())
+            .and_then(
+                |(executor, name)| match executor.owner_of(name, &BTreeSet::new()) {
+                    NameOwner::Ours(born) | NameOwner::OursIfToken(_, born) => Some(born),
+                    NameOwner::Foreign | NameOwner::Unrelated => None,
+                },
+            );
+        let born = named
+            .or(resource.created)
+            .or(resource.allocated)
+            .or(resource.marked);
         born.is_none_or(|born| self.now < born + self.config.grace)
     }
 }

@@ -88,7 +88,12 @@ pub struct ConfigErrors(pub Vec<ConfigProblem>);
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the configuration has {} problem(s):", self.0.len())?;
-        for ConfigProblem { variable, holds, wants } in &self.0 {
+        for ConfigProblem {
+            variable,
+            holds,
+            wants,
+        } in &self.0
+        {
             match holds {
                 Some(value) => write!(f, " {variable} holds {value:?}, it may hold {wants};")?,
                 None => write!(f, " {variable} is not set, it may hold {wants};")?,
@@ -107,16 +112,27 @@ const LONGEST_WORKER_GRACE_SECONDS: i64 = 3600;
 
 impl Config {
     /// Reads a configuration from variables; total on any input.
-    pub fn from_vars(vars: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigErrors> {
-        let mut vars = Vars { map: vars.into_iter().collect(), problems: vec![] };
+    pub fn from_vars(
+        vars: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigErrors> {
+        let mut vars = Vars {
+            map: vars.into_iter().collect(),
+            problems: vec![],
+        };
         let groups = vars.names("AUTO_SCALING_GROUPS");
         if groups.is_empty() {
-            vars.problem("AUTO_SCALING_GROUPS", "the exact names of the managed groups, comma separated");
+            vars.problem(
+                "AUTO_SCALING_GROUPS",
+                "the exact names of the managed groups, comma separated",
+            );
         }
         let drain = vars.drain();
         let hooks = vars.names("LIFECYCLE_HOOKS");
         if hooks.is_empty() && drain != Drain::Off {
-            vars.problem("LIFECYCLE_HOOKS", "the exact names of our termination hooks, comma separated (or set DRAIN=off)");
+            vars.problem(
+                "LIFECYCLE_HOOKS",
+                "the exact names of our termination hooks, comma separated (or set DRAIN=off)",
+            );
         }
         let mode = match vars.text("MODE") {
             None | Some("plan") => Mode::Plan,
@@ -139,7 +155,9 @@ impl Config {
             owner_tag: vars.tag_key("OWNER_TAG", "lifecycle-reaper:owner"),
             eip_tag: vars.eip_tag(),
             keep_tag: vars.tag_key("KEEP_TAG", "lifecycle-reaper:keep"),
-            max_deletions: vars.count("MAX_DELETIONS", 1..=10_000).map_or(100, |n| n as usize),
+            max_deletions: vars
+                .count("MAX_DELETIONS", 1..=10_000)
+                .map_or(100, |n| n as usize),
             max_receive_count: vars.count("MAX_RECEIVE_COUNT", 1..=1000),
             work_queue_url: vars.url("WORK_QUEUE_URL"),
             dead_letter_queue_url: vars.url("DEAD_LETTER_QUEUE_URL"),
@@ -147,7 +165,11 @@ impl Config {
             worker_groups: vars.worker_groups(),
             region: vars.text("AWS_REGION").map(str::to_owned),
         };
-        if vars.problems.is_empty() { Ok(config) } else { Err(ConfigErrors(vars.problems)) }
+        if vars.problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigErrors(vars.problems))
+        }
     }
 
     /// What is legal and still unlikely to be meant; logged at start.
@@ -185,17 +207,29 @@ struct Vars {
 impl Vars {
     /// A variable that is set and not blank, trimmed.
     fn text(&self, variable: &str) -> Option<&str> {
-        self.map.get(variable).map(|v| v.trim()).filter(|v| !v.is_empty())
+        self.map
+            .get(variable)
+            .map(|v| v.trim())
+            .filter(|v| !v.is_empty())
     }
 
     fn problem(&mut self, variable: &'static str, wants: impl Into<String>) {
         let holds = self.map.get(variable).map(|v| v.chars().take(80).collect());
-        self.problems.push(ConfigProblem { variable, holds, wants: wants.into() });
+        self.problems.push(ConfigProblem {
+            variable,
+            holds,
+            wants: wants.into(),
+        });
     }
 
     fn names(&self, variable: &str) -> Vec<String> {
         let mut names: Vec<String> = vec![];
-        for name in self.text(variable).unwrap_or_default().split(',').map(str::trim) {
+        for name in self
+            .text(variable)
+            .unwrap_or_default()
+            .split(',')
+            .map(str::trim)
+        {
             if !name.is_empty() && !names.iter().any(|n| n == name) {
                 names.push(name.to_owned());
             }
@@ -203,21 +237,38 @@ impl Vars {
         names
     }
 
-    fn number(&mut self, variable: &'static str, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
+    fn number(
+        &mut self,
+        variable: &'static str,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> Option<i64> {
         let text = self.text(variable)?;
         let number = text.parse().ok().filter(|n| range.contains(n));
         if number.is_none() {
-            self.problem(variable, format!("a whole number from {} to {}", range.start(), range.end()));
+            self.problem(
+                variable,
+                format!("a whole number from {} to {}", range.start(), range.end()),
+            );
         }
         number
     }
 
-    fn seconds(&mut self, variable: &'static str, default: i64, range: std::ops::RangeInclusive<i64>) -> TimeDelta {
+    fn seconds(
+        &mut self,
+        variable: &'static str,
+        default: i64,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> TimeDelta {
         TimeDelta::seconds(self.number(variable, range).unwrap_or(default))
     }
 
-    fn count(&mut self, variable: &'static str, range: std::ops::RangeInclusive<i64>) -> Option<u32> {
-        self.number(variable, range).and_then(|n| u32::try_from(n).ok())
+    fn count(
+        &mut self,
+        variable: &'static str,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> Option<u32> {
+        self.number(variable, range)
+            .and_then(|n| u32::try_from(n).ok())
     }
 
     fn drain(&mut self) -> Drain {
@@ -227,7 +278,10 @@ impl Vars {
             "ssm" => match self.text("DRAIN_DOCUMENT").map(str::to_owned) {
                 Some(document) => Drain::Ssm { document },
                 None => {
-                    self.problem("DRAIN_DOCUMENT", "the name of the SSM Command document (or set DRAIN to observe or off)");
+                    self.problem(
+                        "DRAIN_DOCUMENT",
+                        "the name of the SSM Command document (or set DRAIN to observe or off)",
+                    );
                     Drain::Observe
                 }
             },
@@ -240,9 +294,14 @@ impl Vars {
 
     /// The executor name; set but blank is an error, because a blank name is contained in every key's name.
     fn executor(&mut self) -> Option<ExecutorName> {
-        let variable = ["EXECUTOR_NAME", "NAME_EXECUTOR_INSTANCE"].into_iter().find(|v| self.map.contains_key(*v))?;
+        let variable = ["EXECUTOR_NAME", "NAME_EXECUTOR_INSTANCE"]
+            .into_iter()
+            .find(|v| self.map.contains_key(*v))?;
         let tokens = self.names("RUNNER_TOKENS");
-        let name = self.map.get(variable).and_then(|name| ExecutorName::new(name.trim(), tokens));
+        let name = self
+            .map
+            .get(variable)
+            .and_then(|name| ExecutorName::new(name.trim(), tokens));
         if name.is_none() {
             self.problem(variable, "the name part of worker and key names: letters, digits, '-', '_', '.'; not blank, no '*' or '?'");
         }
@@ -250,11 +309,16 @@ impl Vars {
     }
 
     fn tag_key(&mut self, variable: &'static str, default: &str) -> String {
-        let Some(key) = self.text(variable) else { return default.to_owned() };
+        let Some(key) = self.text(variable) else {
+            return default.to_owned();
+        };
         if is_tag_key(key) {
             return key.to_owned();
         }
-        self.problem(variable, "a tag key of at most 128 characters without '*' or '?', not beginning with 'aws:'");
+        self.problem(
+            variable,
+            "a tag key of at most 128 characters without '*' or '?', not beginning with 'aws:'",
+        );
         default.to_owned()
     }
 
@@ -281,13 +345,25 @@ impl Vars {
     fn kinds(&mut self) -> Vec<&'static str> {
         let known = || reap::REAPERS.iter().map(|r| r.kind());
         if self.text("REAP").is_none() {
-            return reap::REAPERS.iter().filter(|r| r.is_on_by_default()).map(|r| r.kind()).collect();
+            return reap::REAPERS
+                .iter()
+                .filter(|r| r.is_on_by_default())
+                .map(|r| r.kind())
+                .collect();
         }
         let asked = self.names("REAP");
         if asked.iter().any(|word| known().all(|kind| kind != word)) {
-            self.problem("REAP", format!("some of {}, comma separated", known().collect::<Vec<_>>().join(", ")));
+            self.problem(
+                "REAP",
+                format!(
+                    "some of {}, comma separated",
+                    known().collect::<Vec<_>>().join(", ")
+                ),
+            );
         }
-        known().filter(|kind| asked.iter().any(|word| word == kind)).collect()
+        known()
+            .filter(|kind| asked.iter().any(|word| word == kind))
+            .collect()
     }
 
     fn worker_groups(&mut self) -> BTreeMap<String, Vec<String>> {
@@ -295,9 +371,15 @@ impl Vars {
         for pair in self.names("WORKER_GROUPS") {
             match pair.split_once('=').map(|(m, w)| (m.trim(), w.trim())) {
                 Some((manager, worker)) if !manager.is_empty() && !worker.is_empty() => {
-                    groups.entry(manager.to_owned()).or_default().push(worker.to_owned());
+                    groups
+                        .entry(manager.to_owned())
+                        .or_default()
+                        .push(worker.to_owned());
                 }
-                _ => self.problem("WORKER_GROUPS", "pairs manager-group=worker-group, comma separated"),
+                _ => self.problem(
+                    "WORKER_GROUPS",
+                    "pairs manager-group=worker-group, comma separated",
+                ),
             }
         }
         groups

@@ -53,8 +53,12 @@ impl Release {
     /// The reason in words.
     pub fn reason(&self) -> String {
         match self {
-            Self::Drained(answer, facts) if facts.is_empty() => format!("the drain document says {}", answer.word()),
-            Self::Drained(answer, facts) => format!("the drain document says {} ({facts})", answer.word()),
+            Self::Drained(answer, facts) if facts.is_empty() => {
+                format!("the drain document says {}", answer.word())
+            }
+            Self::Drained(answer, facts) => {
+                format!("the drain document says {} ({facts})", answer.word())
+            }
             Self::ManagerDown(state) => format!("the manager is {state}: nothing is left to drain"),
             Self::Deadline(what) => format!("released undrained: {what}"),
             Self::NotAsked => "DRAIN=off".into(),
@@ -64,12 +68,18 @@ impl Release {
 
     /// Whether jobs may have been cut, so that a person should know.
     pub fn is_loud(&self) -> bool {
-        matches!(self, Self::Deadline(_) | Self::UnsupportedPlatform | Self::Drained(Answer::Aborted, _))
+        matches!(
+            self,
+            Self::Deadline(_) | Self::UnsupportedPlatform | Self::Drained(Answer::Aborted, _)
+        )
     }
 
     /// Whether the manager ended its jobs.
     pub fn is_drained(&self) -> bool {
-        matches!(self, Self::Drained(Answer::Stopped | Answer::NothingToDrain, _))
+        matches!(
+            self,
+            Self::Drained(Answer::Stopped | Answer::NothingToDrain, _)
+        )
     }
 }
 
@@ -84,7 +94,11 @@ pub struct Deadline {
 
 /// First seen, plus the smallest of the configured drain timeout, the hook's global timeout and 48 h, less a margin.
 pub fn deadline(first_seen: Time, hooks: &[Hook], config: &Config) -> Deadline {
-    let global = hooks.iter().map(|h| h.global_timeout).min().unwrap_or(LONGEST_WAIT);
+    let global = hooks
+        .iter()
+        .map(|h| h.global_timeout)
+        .min()
+        .unwrap_or(LONGEST_WAIT);
     let (limit, bound_by) = [
         (config.drain_timeout, "DRAIN_TIMEOUT_SECONDS"),
         (global, "the hook's global timeout"),
@@ -93,7 +107,10 @@ pub fn deadline(first_seen: Time, hooks: &[Hook], config: &Config) -> Deadline {
     .into_iter()
     .min_by_key(|(limit, _)| *limit)
     .unwrap_or((LONGEST_WAIT, "the 48 h that AWS lets a hook wait"));
-    Deadline { at: first_seen + limit - MARGIN.min(limit / 10), bound_by }
+    Deadline {
+        at: first_seen + limit - MARGIN.min(limit / 10),
+        bound_by,
+    }
 }
 
 /// The hooks of `view` that the task may complete: the one that sent the message, or all of ours.
@@ -127,7 +144,13 @@ enum Host {
 }
 
 /// What comes next. Total: every combination of what can be seen has a row.
-pub fn next(task: &Task, delivery: &Delivery, view: &ManagerView, config: &Config, now: Time) -> Next {
+pub fn next(
+    task: &Task,
+    delivery: &Delivery,
+    view: &ManagerView,
+    config: &Config,
+    now: Time,
+) -> Next {
     if let Task::Wake { change, .. } = task
         && let Some(next) = without_hook(change, view, config)
     {
@@ -136,8 +159,13 @@ pub fn next(task: &Task, delivery: &Delivery, view: &ManagerView, config: &Confi
     let hooks: Vec<Hook> = hooks_of(task, view).into_iter().cloned().collect();
     let deadline = deadline(delivery.first_seen, &hooks, config);
     let late = match () {
-        () if delivery.is_among_the_last() => Some("the queue's last deliveries have come".to_owned()),
-        () if now >= deadline.at => Some(format!("the deadline has come, set by {}", deadline.bound_by)),
+        () if delivery.is_among_the_last() => {
+            Some("the queue's last deliveries have come".to_owned())
+        }
+        () if now >= deadline.at => Some(format!(
+            "the deadline has come, set by {}",
+            deadline.bound_by
+        )),
         () => None,
     };
     let stale = delivery.age(now) > STALE;
@@ -148,16 +176,31 @@ pub fn next(task: &Task, delivery: &Delivery, view: &ManagerView, config: &Confi
         (Action::Over, _, _) => Next::AwaitGone,
         (_, Host::Gone(state), _) => Next::Release(Release::ManagerDown(state)),
         (_, Host::Stopped, _) => Next::Release(Release::ManagerDown("stopped")),
-        (action, host @ (Host::Between | Host::Up), late) => while_waiting(action, host, late, view, config),
+        (action, host @ (Host::Between | Host::Up), late) => {
+            while_waiting(action, host, late, view, config)
+        }
     }
 }
 
 /// The rows in which a hook waits, or may wait, and the manager isn't down.
-fn while_waiting(action: Action, host: Host, late: Option<String>, view: &ManagerView, config: &Config) -> Next {
+fn while_waiting(
+    action: Action,
+    host: Host,
+    late: Option<String>,
+    view: &ManagerView,
+    config: &Config,
+) -> Next {
     if config.drain == Drain::Off {
         return Next::Release(Release::NotAsked);
     }
-    if let (Host::Up, Command::Answered(answer @ (Answer::Stopped | Answer::NothingToDrain | Answer::Aborted), facts)) = (host, &view.command) {
+    if let (
+        Host::Up,
+        Command::Answered(
+            answer @ (Answer::Stopped | Answer::NothingToDrain | Answer::Aborted),
+            facts,
+        ),
+    ) = (host, &view.command)
+    {
         return Next::Release(Release::Drained(*answer, facts.clone()));
     }
     if let Some(late) = late {
@@ -169,7 +212,11 @@ fn while_waiting(action: Action, host: Host, late: Option<String>, view: &Manage
     if config.drain == Drain::Observe {
         return Next::Hold("DRAIN=observe: something on the instance completes the hook".into());
     }
-    if view.instance.as_ref().is_ok_and(|i| i.as_ref().is_some_and(|i| i.windows)) {
+    if view
+        .instance
+        .as_ref()
+        .is_ok_and(|i| i.as_ref().is_some_and(|i| i.windows))
+    {
         return Next::Release(Release::UnsupportedPlatform);
     }
     if host == Host::Between {
@@ -177,10 +224,16 @@ fn while_waiting(action: Action, host: Host, late: Option<String>, view: &Manage
     }
     match &view.command {
         Command::None => Next::Send("not drained yet".into()),
-        Command::Answered(answer, facts) => Next::Send(format!("the drain document says {} {facts}", answer.word())),
-        Command::Ended { status } => Next::Send(format!("the drain command ended without an answer: {status}")),
+        Command::Answered(answer, facts) => {
+            Next::Send(format!("the drain document says {} {facts}", answer.word()))
+        }
+        Command::Ended { status } => Next::Send(format!(
+            "the drain command ended without an answer: {status}"
+        )),
         Command::InFlight { status } => Next::Hold(format!("drain already running: {status}")),
-        Command::Unreadable(fault) => Next::Hold(format!("a drain command may be in flight: {fault}")),
+        Command::Unreadable(fault) => {
+            Next::Hold(format!("a drain command may be in flight: {fault}"))
+        }
         Command::NotRead => Next::Hold("the drain commands were not looked at".into()),
     }
 }
@@ -189,21 +242,35 @@ fn while_waiting(action: Action, host: Host, late: Option<String>, view: &Manage
 fn without_hook(change: &Change, view: &ManagerView, config: &Config) -> Option<Next> {
     let lifecycle = match &view.lifecycle {
         Ok(Some(lifecycle)) => lifecycle,
-        Ok(None) => return Some(Next::Leave("no Auto Scaling group has this instance".into())),
-        Err(_) => return Some(Next::Leave("its group could not be asked; the hook's message or the sweep carries on".into())),
+        Ok(None) => {
+            return Some(Next::Leave(
+                "no Auto Scaling group has this instance".into(),
+            ));
+        }
+        Err(_) => {
+            return Some(Next::Leave(
+                "its group could not be asked; the hook's message or the sweep carries on".into(),
+            ));
+        }
     };
     if !config.groups.contains(&lifecycle.group) {
         return Some(Next::Leave("its group is not one of ours".into()));
     }
     if lifecycle.state == TERMINATING_WAIT {
-        return hooks_are_none(view).then(|| Next::Leave("it waits for another team's hook".into()));
+        return hooks_are_none(view)
+            .then(|| Next::Leave("it waits for another team's hook".into()));
     }
     let drains = matches!(config.drain, Drain::Ssm { .. });
     let idle = matches!(view.command, Command::None | Command::Ended { .. });
     if *change == Change::SpotInterruption && drains && idle && host(view) == Host::Up {
-        return Some(Next::Send("spot takes the manager back in two minutes".into()));
+        return Some(Next::Send(
+            "spot takes the manager back in two minutes".into(),
+        ));
     }
-    Some(Next::Leave(format!("no hook of ours waits: the group says {}", lifecycle.state)))
+    Some(Next::Leave(format!(
+        "no hook of ours waits: the group says {}",
+        lifecycle.state
+    )))
 }
 
 /// The state in which a termination hook waits.
@@ -218,7 +285,11 @@ fn action(task: &Task, view: &ManagerView) -> Action {
         Err(_) => Action::Unknown,
         Ok(Some(lifecycle)) if lifecycle.state == TERMINATING_WAIT => {
             let removed = view.hooks.is_ok() && hooks_of(task, view).is_empty();
-            if removed { Action::Over } else { Action::Waiting }
+            if removed {
+                Action::Over
+            } else {
+                Action::Waiting
+            }
         }
         Ok(_) => Action::Over,
     }

@@ -57,11 +57,16 @@ fn unwrap(value: &Value, place: &Place, config: &Config, depth: usize) -> Event 
     };
     match value {
         Value::Object(object) => match text(object, "Type") {
-            Some("Notification") if object.contains_key("Message") => match text(object, "Message") {
+            Some("Notification") if object.contains_key("Message") => match text(object, "Message")
+            {
                 Some(message) => inner(message),
                 None => Event::Unreadable("the SNS envelope's Message is not a string".into()),
             },
-            Some(kind @ ("SubscriptionConfirmation" | "UnsubscribeConfirmation")) => Event::Ignored(format!("SNS {kind}: a person confirms it, the function follows no URL")),
+            Some(kind @ ("SubscriptionConfirmation" | "UnsubscribeConfirmation")) => {
+                Event::Ignored(format!(
+                    "SNS {kind}: a person confirms it, the function follows no URL"
+                ))
+            }
             _ => of_object(object, place, config),
         },
         // A producer that encoded twice.
@@ -80,14 +85,17 @@ fn of_object(object: &Map<String, Value>, place: &Place, config: &Config) -> Eve
     if object.contains_key("action") {
         return of_person(object);
     }
-    let is_test = [text(object, "Event"), text(object, "LifecycleTransition")].contains(&Some("autoscaling:TEST_NOTIFICATION"));
+    let is_test = [text(object, "Event"), text(object, "LifecycleTransition")]
+        .contains(&Some("autoscaling:TEST_NOTIFICATION"));
     if is_test {
         return Event::Ignored("the test notification of a new lifecycle hook".into());
     }
     if object.contains_key("LifecycleTransition") {
         return lifecycle(object, time(object, "Time"), config);
     }
-    let service = ["Service", "Event", "eventSource", "source"].into_iter().find_map(|key| text(object, key));
+    let service = ["Service", "Event", "eventSource", "source"]
+        .into_iter()
+        .find_map(|key| text(object, key));
     match service {
         Some(service) => Event::Ignored(format!("a message of {}", short(service))),
         None => Event::Unreadable("no key that an event of ours has".into()),
@@ -98,7 +106,9 @@ fn of_object(object: &Map<String, Value>, place: &Place, config: &Config) -> Eve
 fn lifecycle(detail: &Map<String, Value>, time: Option<Time>, config: &Config) -> Event {
     match detail.get("LifecycleTransition") {
         Some(Value::String(t)) if t == "autoscaling:EC2_INSTANCE_TERMINATING" => {}
-        Some(Value::String(t)) => return Event::Ignored(format!("the lifecycle transition {}", short(t))),
+        Some(Value::String(t)) => {
+            return Event::Ignored(format!("the lifecycle transition {}", short(t)));
+        }
         Some(_) => return Event::Unreadable("LifecycleTransition is not a string".into()),
         // EventBridge's detail-type has said it already.
         None => {}
@@ -120,7 +130,15 @@ fn lifecycle(detail: &Map<String, Value>, time: Option<Time>, config: &Config) -
     match instance_id(detail, "EC2InstanceId") {
         Ok(manager) => {
             let to_warm_pool = text(detail, "Destination") == Some("WarmPool");
-            Event::Task(Task::Terminate { manager, group: group.to_owned(), hook: hook.to_owned(), to_warm_pool }, time)
+            Event::Task(
+                Task::Terminate {
+                    manager,
+                    group: group.to_owned(),
+                    hook: hook.to_owned(),
+                    to_warm_pool,
+                },
+                time,
+            )
         }
         Err(reason) => Event::Unreadable(reason),
     }
@@ -134,12 +152,17 @@ fn of_event_bridge(event: &Map<String, Value>, place: &Place, config: &Config) -
         if let (Some(there), Some(here)) = (text(event, what), here)
             && there != here
         {
-            return Event::Ignored(format!("an event of the {what} {}, and this is {here}", short(there)));
+            return Event::Ignored(format!(
+                "an event of the {what} {}, and this is {here}",
+                short(there)
+            ));
         }
     }
     let source = text(event, "source").unwrap_or_default();
     // Only the service's own name is compared: a test bus can't send as `aws.`.
-    let service = source.split_once('.').map_or(source, |(_, service)| service);
+    let service = source
+        .split_once('.')
+        .map_or(source, |(_, service)| service);
     let time = time(event, "time");
     let detail = || detail(event);
     match (service, kind) {
@@ -147,17 +170,32 @@ fn of_event_bridge(event: &Map<String, Value>, place: &Place, config: &Config) -
             Ok(detail) => lifecycle(&detail, time, config),
             Err(reason) => Event::Unreadable(reason),
         },
-        ("autoscaling" | "", "EC2 Instance Terminate Successful") => with(detail(), |d| terminated(d, ToldBy::TerminateSuccessful, time, config)),
-        ("autoscaling" | "", "EC2 Instance Terminate Unsuccessful") => with(detail(), |d| terminated(d, ToldBy::TerminateUnsuccessful, time, config)),
-        ("ec2" | "", "EC2 Instance State-change Notification") => with(detail(), |d| state_change(d, time)),
-        ("ec2" | "", "EC2 Spot Instance Interruption Warning") => with(detail(), |d| woken(d, Change::SpotInterruption, time)),
-        ("ssm" | "", "EC2 Command Invocation Status-change Notification") => with(detail(), |d| command_ended(d, event, time, config)),
-        ("events" | "scheduler" | "", "Scheduled Event") => Event::Task(Task::Sweep { writes: true }, time),
+        ("autoscaling" | "", "EC2 Instance Terminate Successful") => with(detail(), |d| {
+            terminated(d, ToldBy::TerminateSuccessful, time, config)
+        }),
+        ("autoscaling" | "", "EC2 Instance Terminate Unsuccessful") => with(detail(), |d| {
+            terminated(d, ToldBy::TerminateUnsuccessful, time, config)
+        }),
+        ("ec2" | "", "EC2 Instance State-change Notification") => {
+            with(detail(), |d| state_change(d, time))
+        }
+        ("ec2" | "", "EC2 Spot Instance Interruption Warning") => {
+            with(detail(), |d| woken(d, Change::SpotInterruption, time))
+        }
+        ("ssm" | "", "EC2 Command Invocation Status-change Notification") => {
+            with(detail(), |d| command_ended(d, event, time, config))
+        }
+        ("events" | "scheduler" | "", "Scheduled Event") => {
+            Event::Task(Task::Sweep { writes: true }, time)
+        }
         _ => Event::Ignored(format!("the event {} of {}", short(kind), short(source))),
     }
 }
 
-fn with(detail: Result<Map<String, Value>, String>, read: impl FnOnce(&Map<String, Value>) -> Event) -> Event {
+fn with(
+    detail: Result<Map<String, Value>, String>,
+    read: impl FnOnce(&Map<String, Value>) -> Event,
+) -> Event {
     match detail {
         Ok(detail) => read(&detail),
         Err(reason) => Event::Unreadable(reason),
@@ -176,7 +214,12 @@ fn detail(event: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn terminated(detail: &Map<String, Value>, told_by: ToldBy, time: Option<Time>, config: &Config) -> Event {
+fn terminated(
+    detail: &Map<String, Value>,
+    told_by: ToldBy,
+    time: Option<Time>,
+    config: &Config,
+) -> Event {
     let group = match required(detail, "AutoScalingGroupName") {
         Ok(group) => group,
         Err(reason) => return Event::Unreadable(reason),
@@ -205,7 +248,12 @@ fn woken(detail: &Map<String, Value>, change: Change, time: Option<Time>) -> Eve
     }
 }
 
-fn command_ended(detail: &Map<String, Value>, event: &Map<String, Value>, time: Option<Time>, config: &Config) -> Event {
+fn command_ended(
+    detail: &Map<String, Value>,
+    event: &Map<String, Value>,
+    time: Option<Time>,
+    config: &Config,
+) -> Event {
     let Drain::Ssm { document } = &config.drain else {
         return Event::Ignored("no drain document is configured".into());
     };
@@ -220,11 +268,23 @@ fn command_ended(detail: &Map<String, Value>, event: &Map<String, Value>, time: 
     let command = text(detail, "command-id").unwrap_or_default();
     let id = instance_id(detail, "instance-id").or_else(|reason| {
         // Older samples of the event name the instance in its ARN alone.
-        let arn = event.get("resources").and_then(|r| r.get(0)).and_then(Value::as_str).unwrap_or_default();
-        arn.rsplit_once('/').and_then(|(_, id)| InstanceId::parse(id)).ok_or(reason)
+        let arn = event
+            .get("resources")
+            .and_then(|r| r.get(0))
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        arn.rsplit_once('/')
+            .and_then(|(_, id)| InstanceId::parse(id))
+            .ok_or(reason)
     });
     match id {
-        Ok(manager) => Event::Task(Task::Wake { manager, change: Change::CommandEnded(command.chars().take(64).collect()) }, time),
+        Ok(manager) => Event::Task(
+            Task::Wake {
+                manager,
+                change: Change::CommandEnded(command.chars().take(64).collect()),
+            },
+            time,
+        ),
         Err(reason) => Event::Unreadable(reason),
     }
 }
@@ -235,10 +295,19 @@ fn of_person(object: &Map<String, Value>) -> Event {
         Some("sweep") => Event::Task(Task::Sweep { writes: true }, None),
         Some("plan") => Event::Task(Task::Sweep { writes: false }, None),
         Some("reap") => match instance_id(object, "instance_id") {
-            Ok(manager) => Event::Task(Task::Reap { manager, told_by: ToldBy::Person }, None),
+            Ok(manager) => Event::Task(
+                Task::Reap {
+                    manager,
+                    told_by: ToldBy::Person,
+                },
+                None,
+            ),
             Err(reason) => Event::Unreadable(reason),
         },
-        Some(action) => Event::Unreadable(format!("the action {} is none of sweep, plan, reap", short(action))),
+        Some(action) => Event::Unreadable(format!(
+            "the action {} is none of sweep, plan, reap",
+            short(action)
+        )),
         None => Event::Unreadable("action is not a string".into()),
     }
 }
@@ -248,7 +317,9 @@ fn text<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
 }
 
 fn required<'a>(object: &'a Map<String, Value>, key: &str) -> Result<&'a str, String> {
-    text(object, key).filter(|t| !t.is_empty()).ok_or_else(|| format!("{key} is missing, empty or not a string"))
+    text(object, key)
+        .filter(|t| !t.is_empty())
+        .ok_or_else(|| format!("{key} is missing, empty or not a string"))
 }
 
 fn instance_id(object: &Map<String, Value>, key: &str) -> Result<InstanceId, String> {
@@ -257,7 +328,9 @@ fn instance_id(object: &Map<String, Value>, key: &str) -> Result<InstanceId, Str
 }
 
 fn time(object: &Map<String, Value>, key: &str) -> Option<Time> {
-    DateTime::parse_from_rfc3339(text(object, key)?).ok().map(|t| t.to_utc())
+    DateTime::parse_from_rfc3339(text(object, key)?)
+        .ok()
+        .map(|t| t.to_utc())
 }
 
 /// Foreign text for a reason: quoted, escaped, and no longer than a line can bear.

@@ -134,8 +134,16 @@ impl Fault {
             // No answer, a garbled one, or a kind of error that this SDK doesn't know yet: the effect is unknown.
             _ => Disposition::Retry,
         };
-        let request_id = meta.and_then(|m| m.extra("aws_request_id")).map(str::to_owned);
-        Self { operation, code, message: shortened(&message), request_id, disposition }
+        let request_id = meta
+            .and_then(|m| m.extra("aws_request_id"))
+            .map(str::to_owned);
+        Self {
+            operation,
+            code,
+            message: shortened(&message),
+            request_id,
+            disposition,
+        }
     }
 
     /// A read that ended without an AWS error and still isn't whole.
@@ -149,12 +157,34 @@ impl Fault {
     }
 
     fn retry(operation: &'static str, message: impl Into<String>) -> Self {
-        Self { operation, code: String::new(), message: message.into(), request_id: None, disposition: Disposition::Retry }
+        Self {
+            operation,
+            code: String::new(),
+            message: message.into(),
+            request_id: None,
+            disposition: Disposition::Retry,
+        }
+    }
+
+    /// An error that AWS gives for one id inside an answer that is a success.
+    pub fn with_code(operation: &'static str, code: Option<&str>, message: Option<&str>) -> Self {
+        let (code, message) = (code.unwrap_or_default(), message.unwrap_or_default());
+        let disposition = disposition(operation, code, message);
+        Self {
+            operation,
+            code: code.to_owned(),
+            message: shortened(message),
+            request_id: None,
+            disposition,
+        }
     }
 
     /// Something that only a person can put right.
     pub fn stop(operation: &'static str, message: impl Into<String>) -> Self {
-        Self { disposition: Disposition::Stop, ..Self::retry(operation, message) }
+        Self {
+            disposition: Disposition::Stop,
+            ..Self::retry(operation, message)
+        }
     }
 
     /// Whether SSM can never run a command there.
@@ -166,7 +196,11 @@ impl Fault {
 /// The table from AWS's codes to what to do. Unknown codes are retried: nothing is lost by it, and a queue bounds it.
 fn disposition(operation: &str, code: &str, message: &str) -> Disposition {
     // Auto Scaling has one code for every refusal. This text means "already released" or "not visible yet".
-    if code == "ValidationError" && message.to_ascii_lowercase().contains("no active lifecycle action") {
+    if code == "ValidationError"
+        && message
+            .to_ascii_lowercase()
+            .contains("no active lifecycle action")
+    {
         return Disposition::Gone;
     }
     // The address went back to the pool and belongs to another account by now.

@@ -73,7 +73,11 @@ struct Work<'a> {
 impl Handler {
     /// A function with its configuration and its clients.
     pub fn new(config: Config, aws: Aws) -> Self {
-        Self { config, aws, queue_urls: Mutex::default() }
+        Self {
+            config,
+            aws,
+            queue_urls: Mutex::default(),
+        }
     }
 
     /// Handles one invocation; never panics.
@@ -90,11 +94,26 @@ impl Handler {
             match Incoming::read(payload) {
                 Incoming::Batch(records) => self.batch(&records, &here, &clock).boxed_local().await,
                 Incoming::Messages(messages) => {
-                    let replies = join_all(messages.iter().map(|m| self.direct(event::parse_text(m, &here, &self.config), m, &clock).boxed_local())).await;
-                    replies.into_iter().collect::<Result<Vec<_>, _>>().map(Value::Array)
+                    let replies = join_all(messages.iter().map(|m| {
+                        self.direct(event::parse_text(m, &here, &self.config), m, &clock)
+                            .boxed_local()
+                    }))
+                    .await;
+                    replies
+                        .into_iter()
+                        .collect::<Result<Vec<_>, _>>()
+                        .map(Value::Array)
                 }
-                Incoming::Event(value) => self.direct(event::parse(&value, &here, &self.config), payload, &clock).boxed_local().await,
-                Incoming::Unreadable(reason) => self.direct(Event::Unreadable(reason), payload, &clock).boxed_local().await,
+                Incoming::Event(value) => {
+                    self.direct(event::parse(&value, &here, &self.config), payload, &clock)
+                        .boxed_local()
+                        .await
+                }
+                Incoming::Unreadable(reason) => {
+                    self.direct(Event::Unreadable(reason), payload, &clock)
+                        .boxed_local()
+                        .await
+                }
             }
         };
         match AssertUnwindSafe(work.instrument(span)).catch_unwind().await {
@@ -111,7 +130,9 @@ impl Handler {
         let trusted = region.is_some() && region == own_region;
         Place {
             region: own_region.map(str::to_owned),
-            account: account.filter(|a| trusted && !a.is_empty()).map(str::to_owned),
+            account: account
+                .filter(|a| trusted && !a.is_empty())
+                .map(str::to_owned),
         }
     }
 
@@ -122,7 +143,11 @@ impl Handler {
         let mut dead: Vec<(&Record, String)> = vec![];
         for record in records {
             match self.read(record, here) {
-                Event::Ignored(reason) => tracing::info!(message_id = record.message_id, outcome = "Ignored", "ignored: {reason}"),
+                Event::Ignored(reason) => tracing::info!(
+                    message_id = record.message_id,
+                    outcome = "Ignored",
+                    "ignored: {reason}"
+                ),
                 Event::Unreadable(reason) => dead.push((record, reason)),
                 Event::Task(task, time) => {
                     let delivery = record.delivery(time, &self.config, self.aws.now());
@@ -131,8 +156,15 @@ impl Handler {
             }
         }
         let buried = join_all(dead.into_iter().map(|(record, reason)| async move {
-            self.unreadable(record.message_id.as_deref(), record.as_it_came(), &reason, clock);
-            let is_buried = self.bury(record.as_it_came(), &reason, record.message_id.as_deref()).await;
+            self.unreadable(
+                record.message_id.as_deref(),
+                record.as_it_came(),
+                &reason,
+                clock,
+            );
+            let is_buried = self
+                .bury(record.as_it_came(), &reason, record.message_id.as_deref())
+                .await;
             if is_buried { vec![] } else { vec![record] }
         }));
         // Tasks about one manager run one after the other; different managers side by side.
@@ -144,9 +176,16 @@ impl Handler {
             }
             unfinished
         });
-        let (unburied, unfinished) = join(buried, worked.buffer_unordered(AT_ONCE).collect::<Vec<_>>()).await;
+        let (unburied, unfinished) =
+            join(buried, worked.buffer_unordered(AT_ONCE).collect::<Vec<_>>()).await;
         let unfinished: Vec<&Record> = unburied.into_iter().chain(unfinished).flatten().collect();
-        tracing::info!(records = records.len(), unfinished = unfinished.len(), "batch: ok={} retry={}", records.len() - unfinished.len(), unfinished.len());
+        tracing::info!(
+            records = records.len(),
+            unfinished = unfinished.len(),
+            "batch: ok={} retry={}",
+            records.len() - unfinished.len(),
+            unfinished.len()
+        );
         batch_reply(&unfinished)
     }
 
@@ -155,7 +194,9 @@ impl Handler {
             return Event::Ignored(format!("a record of {service:?}"));
         }
         match &record.body {
-            Some(body) if !body.trim().is_empty() => event::parse_text(body, &record.place(here), &self.config),
+            Some(body) if !body.trim().is_empty() => {
+                event::parse_text(body, &record.place(here), &self.config)
+            }
             Some(_) => Event::Unreadable("the body is empty".into()),
             None => Event::Unreadable("the record has no body".into()),
         }
@@ -163,9 +204,18 @@ impl Handler {
 
     /// One pass for the records of one task; returns those that must come again.
     async fn work<'a>(&self, work: &Work<'a>, clock: &Clock) -> Vec<&'a Record> {
-        let first = work.records.first().and_then(|r| r.message_id.as_deref()).unwrap_or_default();
+        let first = work
+            .records
+            .first()
+            .and_then(|r| r.message_id.as_deref())
+            .unwrap_or_default();
         let instance_id = work.task.manager().map(|m| m.as_str()).unwrap_or_default();
-        let span = tracing::info_span!("record", message_id = first, task = work.task.name(), instance_id);
+        let span = tracing::info_span!(
+            "record",
+            message_id = first,
+            task = work.task.name(),
+            instance_id
+        );
         async {
             let Some(budget) = clock.left_for_work(self.aws.now()) else {
                 tracing::warn!("out of time: not begun");
@@ -174,11 +224,16 @@ impl Handler {
             };
             let claim = async {
                 if self.config.mode == Mode::Enforce {
-                    self.delay(&work.records, clock.left(self.aws.now()) + AFTER_A_KILL).await;
+                    self.delay(&work.records, clock.left(self.aws.now()) + AFTER_A_KILL)
+                        .await;
                 }
             };
             // Side by side, because a queue that hangs must not cost the pass its time.
-            let (_, report) = join(claim, self.pass(&work.task, &work.delivery, budget, &clock.function_name)).await;
+            let (_, report) = join(
+                claim,
+                self.pass(&work.task, &work.delivery, budget, &clock.function_name),
+            )
+            .await;
             self.settle(work, report).await
         }
         .instrument(span)
@@ -186,8 +241,17 @@ impl Handler {
     }
 
     /// A pass within its time; a panic or the end of the time is a fault like any other.
-    async fn pass(&self, task: &Task, delivery: &Delivery, budget: Duration, function_name: &str) -> Result<Report, Fault> {
-        let pass = AssertUnwindSafe(reconcile::pass(&self.aws, &self.config, task, delivery).boxed_local()).catch_unwind();
+    async fn pass(
+        &self,
+        task: &Task,
+        delivery: &Delivery,
+        budget: Duration,
+        function_name: &str,
+    ) -> Result<Report, Fault> {
+        let pass = AssertUnwindSafe(
+            reconcile::pass(&self.aws, &self.config, task, delivery).boxed_local(),
+        )
+        .catch_unwind();
         let report = match self.aws.within(budget, "pass", pass).await {
             Ok(Ok(report)) => report,
             Ok(Err(panic)) => return Err(panicked(&*panic)),
@@ -198,7 +262,14 @@ impl Handler {
         };
         let (cost, now) = (self.aws.take_cost(), self.aws.now());
         reply::log_outcome(task, delivery, &report, now, cost);
-        metrics::emit(&metrics::of_pass(function_name, task, delivery, &report, cost, now));
+        metrics::emit(&metrics::of_pass(
+            function_name,
+            task,
+            delivery,
+            &report,
+            cost,
+            now,
+        ));
         Ok(report)
     }
 
@@ -222,11 +293,15 @@ impl Handler {
                 let reason = fault.to_string();
                 let mut unburied = vec![];
                 for record in &work.records {
-                    if !self.bury(record.as_it_came(), &reason, record.message_id.as_deref()).await {
+                    if !self
+                        .bury(record.as_it_came(), &reason, record.message_id.as_deref())
+                        .await
+                    {
                         unburied.push(*record);
                     }
                 }
-                self.delay(&unburied, pace::backoff(&work.task, &work.delivery)).await;
+                self.delay(&unburied, pace::backoff(&work.task, &work.delivery))
+                    .await;
                 unburied
             }
         }
@@ -251,31 +326,69 @@ impl Handler {
     async fn queue_url(&self, record: &Record) -> Result<String, Fault> {
         let configured = self.config.work_queue_url.as_ref();
         let Some(queue) = &record.queue else {
-            return configured.cloned().ok_or_else(|| Fault::stop("GetQueueUrl", "the record names no queue, and WORK_QUEUE_URL is not set"));
+            return configured.cloned().ok_or_else(|| {
+                Fault::stop(
+                    "GetQueueUrl",
+                    "the record names no queue, and WORK_QUEUE_URL is not set",
+                )
+            });
         };
-        if let Some(url) = configured.filter(|url| url.rsplit('/').next() == Some(queue.name.as_str())) {
+        if let Some(url) =
+            configured.filter(|url| url.rsplit('/').next() == Some(queue.name.as_str()))
+        {
             return Ok(url.clone());
         }
-        let known = self.queue_urls.lock().unwrap_or_else(PoisonError::into_inner).get(&queue.name).cloned();
+        let known = self
+            .queue_urls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&queue.name)
+            .cloned();
         if let Some(url) = known {
             return Ok(url);
         }
         let url = self.aws.queue_url(queue).await?;
-        self.queue_urls.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.name.clone(), url.clone());
+        self.queue_urls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(queue.name.clone(), url.clone());
         Ok(url)
     }
 
     /// Says that a message is unreadable, with as much of it as helps: never the whole body.
     fn unreadable(&self, message_id: Option<&str>, body: &str, reason: &str, clock: &Clock) {
-        let begins: String = body.chars().take(200).flat_map(char::escape_debug).collect();
-        tracing::error!(message_id, body_bytes = body.len(), begins, outcome = "Unreadable", "unreadable: {reason}");
+        let begins: String = body
+            .chars()
+            .take(200)
+            .flat_map(char::escape_debug)
+            .collect();
+        tracing::error!(
+            message_id,
+            body_bytes = body.len(),
+            begins,
+            outcome = "Unreadable",
+            "unreadable: {reason}"
+        );
         metrics::emit(&[metrics::unreadable(&clock.function_name, self.aws.now())]);
     }
 
     /// Puts a message on the dead-letter queue; `false` = it is not there, and must stay where it is.
     async fn bury(&self, body: &str, reason: &str, message_id: Option<&str>) -> bool {
-        let Some(url) = &self.config.dead_letter_queue_url else { return false };
-        match self.aws.bury(url, &Undeliverable { body, reason, message_id }).await {
+        let Some(url) = &self.config.dead_letter_queue_url else {
+            return false;
+        };
+        match self
+            .aws
+            .bury(
+                url,
+                &Undeliverable {
+                    body,
+                    reason,
+                    message_id,
+                },
+            )
+            .await
+        {
             Ok(()) => true,
             Err(fault) => {
                 tracing::error!(message_id, aws_code = fault.code, %fault, "not on the dead-letter queue: it stays where it is");
@@ -295,17 +408,27 @@ impl Handler {
             Event::Unreadable(reason) => {
                 self.unreadable(None, payload, &reason, clock);
                 let is_safe = self.bury(payload, &reason, None).await;
-                return if is_safe { Ok(reply::without_task("Unreadable", &reason)) } else { Err(Fault::stop("event", reason)) };
+                return if is_safe {
+                    Ok(reply::without_task("Unreadable", &reason))
+                } else {
+                    Err(Fault::stop("event", reason))
+                };
             }
             Event::Task(task, time) => (task, time),
         };
         let now = self.aws.now();
-        let delivery = Delivery { first_seen: time.unwrap_or(now).min(now), ..Delivery::first(now) };
+        let delivery = Delivery {
+            first_seen: time.unwrap_or(now).min(now),
+            ..Delivery::first(now)
+        };
         let instance_id = task.manager().map(|m| m.as_str()).unwrap_or_default();
         let span = tracing::info_span!("event", task = task.name(), instance_id);
         async {
             let report = match clock.left_for_work(now) {
-                Some(budget) => self.pass(&task, &delivery, budget, &clock.function_name).await,
+                Some(budget) => {
+                    self.pass(&task, &delivery, budget, &clock.function_name)
+                        .await
+                }
                 None => Err(Fault::out_of_time("pass")),
             };
             self.settle_direct(&task, &delivery, report, payload).await
@@ -314,14 +437,23 @@ impl Handler {
         .await
     }
 
-    async fn settle_direct(&self, task: &Task, delivery: &Delivery, report: Result<Report, Fault>, payload: &str) -> Result<Value, Fault> {
+    async fn settle_direct(
+        &self,
+        task: &Task,
+        delivery: &Delivery,
+        report: Result<Report, Fault>,
+        payload: &str,
+    ) -> Result<Value, Fault> {
         let is_wake = matches!(task, Task::Wake { .. });
         let is_plan = matches!(task, Task::Sweep { writes: false });
         let (outcome, reason) = match &report {
             Ok(report) => (report.outcome.clone(), report.reason.clone()),
             Err(fault) if is_wake => (Outcome::Done, fault.to_string()),
             Err(fault) if is_plan => return Err(fault.clone()),
-            Err(fault) => (Outcome::Again(pace::backoff(task, delivery)), fault.to_string()),
+            Err(fault) => (
+                Outcome::Again(pace::backoff(task, delivery)),
+                fault.to_string(),
+            ),
         };
         let is_safe = match &outcome {
             Outcome::Done => true,
@@ -330,7 +462,13 @@ impl Handler {
             Outcome::Failed(_) => self.bury(payload, &reason, None).await,
         };
         if !is_safe {
-            return Err(Fault::incomplete("invocation", format!("{} is not finished and not on a queue: {reason}", task.name())));
+            return Err(Fault::incomplete(
+                "invocation",
+                format!(
+                    "{} is not finished and not on a queue: {reason}",
+                    task.name()
+                ),
+            ));
         }
         Ok(match report {
             Ok(report) => reply::summary(task, &report, self.aws.now()),
@@ -340,7 +478,9 @@ impl Handler {
 
     /// Puts an unfinished event on the work queue, once; from there it comes as a record.
     async fn enqueue(&self, payload: &str, delay: TimeDelta) -> bool {
-        let Some(url) = &self.config.work_queue_url else { return false };
+        let Some(url) = &self.config.work_queue_url else {
+            return false;
+        };
         match self.aws.enqueue(url, payload, delay).await {
             Ok(()) => true,
             Err(fault) => {
@@ -360,7 +500,11 @@ impl<'a> Work<'a> {
                 work.delivery.first_seen = work.delivery.first_seen.min(delivery.first_seen);
                 work.delivery.count = work.delivery.count.max(delivery.count);
             }
-            None => works.push(Self { task, delivery, records: vec![record] }),
+            None => works.push(Self {
+                task,
+                delivery,
+                records: vec![record],
+            }),
         }
     }
 }
@@ -369,7 +513,10 @@ impl<'a> Work<'a> {
 fn group(works: Vec<Work<'_>>) -> Vec<Vec<Work<'_>>> {
     let mut groups = BTreeMap::<_, Vec<_>>::new();
     for work in works {
-        groups.entry(work.task.manager().cloned()).or_default().push(work);
+        groups
+            .entry(work.task.manager().cloned())
+            .or_default()
+            .push(work);
     }
     groups.into_values().collect()
 }
@@ -380,7 +527,10 @@ fn batch_reply(unfinished: &[&Record]) -> Result<Value, Fault> {
     for record in unfinished {
         let Some(id) = &record.message_id else {
             // An empty identifier would fail the whole batch as well, and say nothing.
-            return Err(Fault::incomplete("batch", "a record without messageId is not finished: the whole batch comes again"));
+            return Err(Fault::incomplete(
+                "batch",
+                "a record without messageId is not finished: the whole batch comes again",
+            ));
         };
         let mut failure = BatchItemFailure::default();
         failure.item_identifier.clone_from(id);
@@ -390,8 +540,17 @@ fn batch_reply(unfinished: &[&Record]) -> Result<Value, Fault> {
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Fault {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
-    let fault = Fault::incomplete("pass", format!("panic: {}", text.unwrap_or_else(|| "without a message".into())));
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    let fault = Fault::incomplete(
+        "pass",
+        format!(
+            "panic: {}",
+            text.unwrap_or_else(|| "without a message".into())
+        ),
+    );
     tracing::error!(%fault, "panic: the record comes again");
     fault
 }
@@ -407,7 +566,11 @@ impl Clock {
     fn of(invocation: &Invocation, now: Time) -> Self {
         let (deadline, arn) = (invocation.deadline, &invocation.function_arn);
         let function_name = arn.split(':').nth(6).unwrap_or(arn).to_owned();
-        Self { function_name, deadline, reserve: RESERVE.min((deadline - now).max(TimeDelta::zero()) / 4) }
+        Self {
+            function_name,
+            deadline,
+            reserve: RESERVE.min((deadline - now).max(TimeDelta::zero()) / 4),
+        }
     }
 
     fn left(&self, now: Time) -> TimeDelta {

@@ -2,14 +2,7 @@
 //!
 //! Like events, records are read by hand: a batch is never rejected for one odd field of one record.
 
-use crate::{
-    aws::Queue,
-    config::Config,
-    event::Place,
-    pace,
-    task::Delivery,
-    world::Time,
-};
+use crate::{aws::Queue, config::Config, event::Place, pace, task::Delivery, world::Time};
 use chrono::DateTime;
 use serde_json::{Map, Value};
 
@@ -54,7 +47,9 @@ impl Incoming {
             Ok(value) => value,
             Err(error) => return Self::Unreadable(format!("not JSON: {error}")),
         };
-        let Some(records) = value.get("Records") else { return Self::Event(value) };
+        let Some(records) = value.get("Records") else {
+            return Self::Event(value);
+        };
         match records {
             Value::Array(records) => {
                 let messages: Vec<String> = records.iter().filter_map(sns_message).collect();
@@ -71,7 +66,9 @@ impl Incoming {
 
 /// The message of an SNS record; `messageId` tells a record of SQS that happens to carry the key.
 fn sns_message(record: &Value) -> Option<String> {
-    let record = record.as_object().filter(|r| !r.contains_key("messageId"))?;
+    let record = record
+        .as_object()
+        .filter(|r| !r.contains_key("messageId"))?;
     match record.get("Sns")?.get("Message") {
         Some(Value::String(message)) => Some(message.clone()),
         other => Some(other.unwrap_or(&Value::Null).to_string()),
@@ -81,7 +78,12 @@ fn sns_message(record: &Value) -> Option<String> {
 impl Record {
     fn read(value: &Value) -> Self {
         let raw = value.to_string();
-        let Value::Object(record) = value else { return Self { raw, ..Self::default() } };
+        let Value::Object(record) = value else {
+            return Self {
+                raw,
+                ..Self::default()
+            };
+        };
         let attributes = record.get("attributes").and_then(Value::as_object);
         let attribute = |name: &str| attributes.and_then(|a| a.get(name)).and_then(number);
         let source = text(record, "eventSource").or_else(|| text(record, "EventSource"));
@@ -102,7 +104,11 @@ impl Record {
     pub fn place(&self, here: &Place) -> Place {
         Place {
             region: self.region.clone().or_else(|| here.region.clone()),
-            account: self.queue.as_ref().map(|q| q.account.clone()).filter(|a| !a.is_empty()),
+            account: self
+                .queue
+                .as_ref()
+                .map(|q| q.account.clone())
+                .filter(|a| !a.is_empty()),
         }
     }
 
@@ -110,13 +116,22 @@ impl Record {
     pub fn delivery(&self, event_time: Option<Time>, config: &Config, now: Time) -> Delivery {
         let count = self.receive_count.unwrap_or(1).max(1);
         let first_seen = [self.sent, event_time].into_iter().flatten().min();
-        let first_seen = first_seen.unwrap_or_else(|| now - pace::elapsed_by(count)).min(now);
-        Delivery { first_seen, count, max_count: config.max_receive_count }
+        let first_seen = first_seen
+            .unwrap_or_else(|| now - pace::elapsed_by(count))
+            .min(now);
+        Delivery {
+            first_seen,
+            count,
+            max_count: config.max_receive_count,
+        }
     }
 
     /// The message as it came, for the dead-letter queue.
     pub fn as_it_came(&self) -> &str {
-        self.body.as_deref().filter(|body| !body.is_empty()).unwrap_or(&self.raw)
+        self.body
+            .as_deref()
+            .filter(|body| !body.is_empty())
+            .unwrap_or(&self.raw)
     }
 }
 
@@ -126,5 +141,7 @@ fn text(object: &Map<String, Value>, key: &str) -> Option<String> {
 
 /// SQS writes numbers as strings; a test tool may not.
 fn number(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
+    value
+        .as_i64()
+        .or_else(|| value.as_str()?.trim().parse().ok())
 }

@@ -31,7 +31,11 @@ pub fn subscriber<W>(level: &str, out: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Clone + Send + Sync + 'static,
 {
-    let level: LevelFilter = level.trim().to_ascii_lowercase().parse().unwrap_or(LevelFilter::INFO);
+    let level: LevelFilter = level
+        .trim()
+        .to_ascii_lowercase()
+        .parse()
+        .unwrap_or(LevelFilter::INFO);
     let ours = Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target(env!("CARGO_CRATE_NAME"), level)
@@ -45,7 +49,10 @@ where
         .with_writer(Lines(out.clone()))
         .with_filter(ours);
     let only_metrics = Targets::new().with_target(metrics::TARGET, LevelFilter::INFO);
-    let embedded = tracing_subscriber::fmt::layer().event_format(MessageAlone).with_writer(out).with_filter(only_metrics);
+    let embedded = tracing_subscriber::fmt::layer()
+        .event_format(MessageAlone)
+        .with_writer(out)
+        .with_filter(only_metrics);
     tracing_subscriber::registry().with(lines).with(embedded)
 }
 
@@ -57,7 +64,12 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
         struct Message<'w>(Writer<'w>, fmt::Result);
         impl Visit for Message<'_> {
             fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
@@ -89,7 +101,8 @@ struct Line<W>(W);
 
 impl<W: Write> Write for Line<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_all(safe_line(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        self.0
+            .write_all(safe_line(&String::from_utf8_lossy(bytes)).as_bytes())?;
         Ok(bytes.len())
     }
 

@@ -11,26 +11,43 @@ use serde_json::value::RawValue;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let level = log::LEVEL_VARIABLES.iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
+    let level = log::LEVEL_VARIABLES
+        .iter()
+        .find_map(|name| std::env::var(name).ok())
+        .unwrap_or_default();
     tracing::subscriber::set_global_default(log::subscriber(&level, std::io::stdout))?;
-    let config = Config::from_vars(std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))))
-        .inspect_err(|problems| tracing::error!(%problems, "the configuration can't be used"))?;
+    let config = Config::from_vars(
+        std::env::vars_os()
+            .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
+    )
+    .inspect_err(|problems| tracing::error!(%problems, "the configuration can't be used"))?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
     let writes = config.mode == Mode::Enforce;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), writes, groups = config.groups.join(","), kinds = config.kinds.join(","), "started");
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        writes,
+        groups = config.groups.join(","),
+        kinds = config.kinds.join(","),
+        "started"
+    );
     let sdk = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
     let handler = Handler::new(config, Aws::new(sdk));
     lambda_runtime::run(service_fn(async |event: LambdaEvent<Box<RawValue>>| {
         let invocation = invocation(event.context);
-        handler.handle(event.payload.get(), &invocation).await.map_err(Error::from)
+        handler
+            .handle(event.payload.get(), &invocation)
+            .await
+            .map_err(Error::from)
     }))
     .await
 }
 
 fn invocation(context: lambda_runtime::Context) -> Invocation {
-    let deadline = i64::try_from(context.deadline).ok().and_then(chrono::DateTime::from_timestamp_millis);
+    let deadline = i64::try_from(context.deadline)
+        .ok()
+        .and_then(chrono::DateTime::from_timestamp_millis);
     Invocation {
         request_id: context.request_id,
         function_arn: context.invoked_function_arn,

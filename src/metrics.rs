@@ -30,17 +30,36 @@ pub struct Cost {
 }
 
 /// The lines of one pass.
-pub fn of_pass(function_name: &str, task: &Task, delivery: &Delivery, report: &Report, cost: Cost, now: Time) -> Vec<Value> {
-    let mut lines = vec![line(&[("FunctionName", function_name)], &pass(task, delivery, report, cost, now), now)];
+pub fn of_pass(
+    function_name: &str,
+    task: &Task,
+    delivery: &Delivery,
+    report: &Report,
+    cost: Cost,
+    now: Time,
+) -> Vec<Value> {
+    let mut lines = vec![line(
+        &[("FunctionName", function_name)],
+        &pass(task, delivery, report, cost, now),
+        now,
+    )];
     for (kind, metrics) in kinds(report, now) {
-        lines.push(line(&[("FunctionName", function_name), ("Kind", kind)], &metrics, now));
+        lines.push(line(
+            &[("FunctionName", function_name), ("Kind", kind)],
+            &metrics,
+            now,
+        ));
     }
     lines
 }
 
 /// The line of a record or an event that became no task.
 pub fn unreadable(function_name: &str, now: Time) -> Value {
-    line(&[("FunctionName", function_name)], &[("Unreadable", "Count", 1.0)], now)
+    line(
+        &[("FunctionName", function_name)],
+        &[("Unreadable", "Count", 1.0)],
+        now,
+    )
 }
 
 /// Name, unit, value.
@@ -49,7 +68,14 @@ type Metric = (&'static str, &'static str, f64);
 fn pass(task: &Task, delivery: &Delivery, report: &Report, cost: Cost, now: Time) -> Vec<Metric> {
     let count = |name, n: usize| (name, "Count", n as f64);
     let is = |yes: bool| usize::from(yes);
-    let faults = |d: Disposition| report.results.faults.iter().filter(|f| f.disposition == d).count();
+    let faults = |d: Disposition| {
+        report
+            .results
+            .faults
+            .iter()
+            .filter(|f| f.disposition == d)
+            .count()
+    };
     let mut metrics = vec![
         count("Passes", 1),
         count("Done", is(report.outcome == Outcome::Done)),
@@ -64,13 +90,23 @@ fn pass(task: &Task, delivery: &Delivery, report: &Report, cost: Cost, now: Time
         metrics.push(count("Sweeps", 1));
     }
     if report.outcome != Outcome::Done {
-        metrics.push(("OldestTaskSeconds", "Seconds", delivery.age(now).num_seconds() as f64));
+        metrics.push((
+            "OldestTaskSeconds",
+            "Seconds",
+            delivery.age(now).num_seconds() as f64,
+        ));
     }
     if let Some(released) = &report.released {
         let waited = released.after.num_seconds() as f64;
         metrics.push(("HookWaitSeconds", "Seconds", waited));
-        metrics.push(count("DeadlineReleases", is(matches!(released.why, Release::Deadline(_)))));
-        metrics.push(count("AbortedDrains", is(matches!(released.why, Release::Drained(Answer::Aborted, _)))));
+        metrics.push(count(
+            "DeadlineReleases",
+            is(matches!(released.why, Release::Deadline(_))),
+        ));
+        metrics.push(count(
+            "AbortedDrains",
+            is(matches!(released.why, Release::Drained(Answer::Aborted, _))),
+        ));
         if released.why.is_drained() {
             metrics.push(("DrainSeconds", "Seconds", waited));
         }
@@ -84,11 +120,23 @@ fn kinds(report: &Report, now: Time) -> BTreeMap<&'static str, Vec<Metric>> {
         if kinds.contains_key(kind) {
             continue;
         }
-        let judged = || report.plan.judged.iter().filter(|(k, _)| *k == kind).map(|(_, j)| j);
+        let judged = || {
+            report
+                .plan
+                .judged
+                .iter()
+                .filter(|(k, _)| *k == kind)
+                .map(|(_, j)| j)
+        };
         let of = |word: &str| judged().filter(|j| j.verdict.word() == word).count() as f64;
-        let done = |results: &BTreeMap<&'static str, usize>| results.get(kind).copied().unwrap_or_default() as f64;
+        let done = |results: &BTreeMap<&'static str, usize>| {
+            results.get(kind).copied().unwrap_or_default() as f64
+        };
         let orphans = judged().filter(|j| matches!(j.verdict, Verdict::Orphan | Verdict::Defer(_)));
-        let oldest = orphans.filter_map(|j| j.born).map(|born| (now - born).num_seconds()).max();
+        let oldest = orphans
+            .filter_map(|j| j.born)
+            .map(|born| (now - born).num_seconds())
+            .max();
         let mut metrics = vec![
             ("OrphansReaped", "Count", done(&report.results.deleted)),
             ("OrphansDeferred", "Count", of("defer")),
@@ -96,14 +144,19 @@ fn kinds(report: &Report, now: Time) -> BTreeMap<&'static str, Vec<Metric>> {
             ("UnprovenKept", "Count", of("unknown")),
             ("ProtectedKept", "Count", done(&report.results.refused)),
         ];
-        metrics.extend(oldest.map(|seconds| ("OldestOrphanSeconds", "Seconds", seconds.max(0) as f64)));
+        metrics.extend(
+            oldest.map(|seconds| ("OldestOrphanSeconds", "Seconds", seconds.max(0) as f64)),
+        );
         kinds.insert(kind, metrics);
     }
     kinds
 }
 
 fn line(dimensions: &[(&str, &str)], metrics: &[Metric], now: Time) -> Value {
-    let definitions: Vec<_> = metrics.iter().map(|(name, unit, _)| json!({ "Name": name, "Unit": unit })).collect();
+    let definitions: Vec<_> = metrics
+        .iter()
+        .map(|(name, unit, _)| json!({ "Name": name, "Unit": unit }))
+        .collect();
     let names: Vec<_> = dimensions.iter().map(|(name, _)| *name).collect();
     let mut line = Map::new();
     line.insert(
@@ -113,8 +166,16 @@ fn line(dimensions: &[(&str, &str)], metrics: &[Metric], now: Time) -> Value {
             "CloudWatchMetrics": [{ "Namespace": NAMESPACE, "Dimensions": [names], "Metrics": definitions }],
         }),
     );
-    line.extend(dimensions.iter().map(|(name, value)| ((*name).to_owned(), json!(value))));
-    line.extend(metrics.iter().map(|(name, _, value)| ((*name).to_owned(), json!(value))));
+    line.extend(
+        dimensions
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), json!(value))),
+    );
+    line.extend(
+        metrics
+            .iter()
+            .map(|(name, _, value)| ((*name).to_owned(), json!(value))),
+    );
     Value::Object(line)
 }
 

@@ -32,7 +32,10 @@ impl ExecutorName {
     /// The name, if it can be one; `tokens` are the operator's `RUNNER_TOKENS`.
     pub fn new(name: &str, tokens: Vec<String>) -> Option<Self> {
         let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-        (!name.is_empty() && name.bytes().all(is_part)).then(|| Self { name: name.to_owned(), tokens })
+        (!name.is_empty() && name.bytes().all(is_part)).then(|| Self {
+            name: name.to_owned(),
+            tokens,
+        })
     }
 
     /// The name itself.
@@ -42,15 +45,26 @@ impl ExecutorName {
 
     /// Whose `name` is; `proven` are tokens that tagged workers of managed managers bear.
     pub fn owner_of<'a>(&self, name: &'a str, proven: &BTreeSet<String>) -> NameOwner<'a> {
-        let Some(fields) = Fields::of(name) else { return NameOwner::Unrelated };
-        let Some(token) = fields.head.strip_suffix(self.name.as_str()).and_then(|t| t.strip_suffix('-')) else {
+        let Some(fields) = Fields::of(name) else {
+            return NameOwner::Unrelated;
+        };
+        let Some(token) = fields
+            .head
+            .strip_suffix(self.name.as_str())
+            .and_then(|t| t.strip_suffix('-'))
+        else {
             return NameOwner::Foreign;
         };
-        if is_plain_token(token) || self.tokens.iter().any(|t| t == token) || proven.contains(token) {
+        if is_plain_token(token) || self.tokens.iter().any(|t| t == token) || proven.contains(token)
+        {
             return NameOwner::Ours(fields.born);
         }
 
-        if token.is_empty() { NameOwner::Foreign } else { NameOwner::OursIfToken(token, fields.born) }
+        if token.is_empty() {
+            NameOwner::Foreign
+        } else {
+            NameOwner::OursIfToken(token, fields.born)
+        }
     }
 }
 
@@ -65,9 +79,14 @@ impl<'a> Fields<'a> {
     fn of(name: &'a str) -> Option<Self> {
         let (rest, hash) = name.strip_prefix("runner-")?.rsplit_once('-')?;
         let (head, seconds) = rest.rsplit_once('-')?;
-        let is_hash = hash.len() == 8 && hash.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        let is_hash = hash.len() == 8
+            && hash
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         // Ten digits: the years 2001 to 2286. A shorter number is somebody's counter, not a time.
-        let is_time = seconds.len() == 10 && seconds.bytes().all(|b| b.is_ascii_digit()) && !seconds.starts_with('0');
+        let is_time = seconds.len() == 10
+            && seconds.bytes().all(|b| b.is_ascii_digit())
+            && !seconds.starts_with('0');
         if !is_hash || !is_time || head.is_empty() {
             return None;
         }
@@ -78,6 +97,8 @@ impl<'a> Fields<'a> {
 
 /// GitLab shortens a token to 8 or 9 characters; older versions left 17.
 fn is_plain_token(token: &str) -> bool {
-    let is_plain = token.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let is_plain = token
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     is_plain && (matches!(token.len(), 1..=9) || token.len() == 17)
 }

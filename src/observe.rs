@@ -12,19 +12,36 @@ use crate::{
     world::{Command, InstanceState, ManagerView, Time, World},
 };
 use chrono::TimeDelta;
-use futures_util::future::{join, join3, join_all};
+use futures_util::future::{join, join_all, join3};
 
 /// A command that was requested shortly before the message was sent may be the message's own, sent by a twin.
 const BEFORE_FIRST_SEEN: TimeDelta = TimeDelta::seconds(60);
 
 /// Reads one manager: its lifecycle state, our hooks, its instance, and the newest drain command.
-pub async fn manager(aws: &Aws, task: &Task, delivery: &Delivery, id: &InstanceId, config: &Config) -> ManagerView {
+pub async fn manager(
+    aws: &Aws,
+    task: &Task,
+    delivery: &Delivery,
+    id: &InstanceId,
+    config: &Config,
+) -> ManagerView {
     let (lifecycle, hooks, instance) = match task {
-        Task::Terminate { group, .. } => join3(aws.lifecycle(id), aws.hooks(group, config), aws.instance(id, config)).await,
+        Task::Terminate { group, .. } => {
+            join3(
+                aws.lifecycle(id),
+                aws.hooks(group, config),
+                aws.instance(id, config),
+            )
+            .await
+        }
         // Only the group that has the instance can tell its hooks.
         _ => {
             let (lifecycle, instance) = join(aws.lifecycle(id), aws.instance(id, config)).await;
-            let group = lifecycle.as_ref().ok().and_then(Option::as_ref).map(|l| l.group.clone());
+            let group = lifecycle
+                .as_ref()
+                .ok()
+                .and_then(Option::as_ref)
+                .map(|l| l.group.clone());
             let hooks = match group.filter(|g| config.groups.contains(g)) {
                 Some(group) => aws.hooks(&group, config).await,
                 None => Ok(vec![]),
@@ -32,15 +49,26 @@ pub async fn manager(aws: &Aws, task: &Task, delivery: &Delivery, id: &InstanceI
             (lifecycle, hooks, instance)
         }
     };
-    let mut view = ManagerView { lifecycle, hooks, instance, command: Command::NotRead, began: None };
+    let mut view = ManagerView {
+        lifecycle,
+        hooks,
+        instance,
+        command: Command::NotRead,
+        began: None,
+    };
     if let (Drain::Ssm { document }, true) = (&config.drain, needs_command(task, &view, config)) {
         view.began = began(aws, task, id, &view).await;
         let since = view.began.unwrap_or(delivery.first_seen) - BEFORE_FIRST_SEEN;
         let woken_by = match task {
-            Task::Wake { change: Change::CommandEnded(command), .. } => Some(command.as_str()),
+            Task::Wake {
+                change: Change::CommandEnded(command),
+                ..
+            } => Some(command.as_str()),
             _ => None,
         };
-        view.command = aws.drain_command(document, id, &Evidential { since, woken_by }).await;
+        view.command = aws
+            .drain_command(document, id, &Evidential { since, woken_by })
+            .await;
     }
     view
 }
@@ -48,10 +76,22 @@ pub async fn manager(aws: &Aws, task: &Task, delivery: &Delivery, id: &InstanceI
 /// Whether anything depends on the drain commands: a hook that waits, or may wait, and a manager that isn't gone;
 /// or, afterwards, whether the workers were left to finish.
 fn needs_command(task: &Task, view: &ManagerView, config: &Config) -> bool {
-    let is_up = view.instance.as_ref().map_or(true, |i| i.as_ref().is_some_and(|i| !i.state.is_gone() && i.state != InstanceState::Stopped));
-    let waits = view.lifecycle.as_ref().map_or(true, |l| l.as_ref().is_some_and(|l| l.state == TERMINATING_WAIT));
-    let interrupted = matches!(task, Task::Wake { change: Change::SpotInterruption, .. });
-    let grace_hangs_on_it = matches!(task, Task::Terminate { .. }) && !config.worker_grace.is_zero();
+    let is_up = view.instance.as_ref().map_or(true, |i| {
+        i.as_ref()
+            .is_some_and(|i| !i.state.is_gone() && i.state != InstanceState::Stopped)
+    });
+    let waits = view.lifecycle.as_ref().map_or(true, |l| {
+        l.as_ref().is_some_and(|l| l.state == TERMINATING_WAIT)
+    });
+    let interrupted = matches!(
+        task,
+        Task::Wake {
+            change: Change::SpotInterruption,
+            ..
+        }
+    );
+    let grace_hangs_on_it =
+        matches!(task, Task::Terminate { .. }) && !config.worker_grace.is_zero();
     is_up && (waits || interrupted) || grace_hangs_on_it
 }
 
@@ -60,7 +100,12 @@ async fn began(aws: &Aws, task: &Task, id: &InstanceId, view: &ManagerView) -> O
     if matches!(task, Task::Terminate { .. }) {
         return None;
     }
-    let lifecycle = view.lifecycle.as_ref().ok()?.as_ref().filter(|l| l.state == TERMINATING_WAIT)?;
+    let lifecycle = view
+        .lifecycle
+        .as_ref()
+        .ok()?
+        .as_ref()
+        .filter(|l| l.state == TERMINATING_WAIT)?;
     aws.termination_began(&lifecycle.group, id).await.unwrap_or_else(|fault| {
         tracing::info!(%fault, "the group's activities could not be read; going by the commands alone");
         None
@@ -70,10 +115,22 @@ async fn began(aws: &Aws, task: &Task, id: &InstanceId, view: &ManagerView) -> O
 /// Reads everything that a reaping pass judges, and what protects it.
 pub async fn world(aws: &Aws, config: &Config) -> World {
     // Spot requests protect keys and come before workers, whether or not they are judged themselves.
-    let needed = REAPERS.iter().filter(|r| config.kinds.contains(&r.kind()) || r.kind() == crate::reap::SPOT_REQUESTS);
-    let listings = join_all(needed.map(async |reaper| (reaper.kind(), reaper.list(aws, config).await))).await;
+    let needed = REAPERS
+        .iter()
+        .filter(|r| config.kinds.contains(&r.kind()) || r.kind() == crate::reap::SPOT_REQUESTS);
+    let listings =
+        join_all(needed.map(async |reaper| (reaper.kind(), reaper.list(aws, config).await))).await;
     let instances = aws.instances(config).await;
-    let groups: Vec<String> = config.groups.iter().chain(config.worker_groups.values().flatten()).cloned().collect();
+    let groups: Vec<String> = config
+        .groups
+        .iter()
+        .chain(config.worker_groups.values().flatten())
+        .cloned()
+        .collect();
     let members = aws.members(&groups).await;
-    World { resources: listings.into_iter().collect(), instances, members }
+    World {
+        resources: listings.into_iter().collect(),
+        instances,
+        members,
+    }
 }

@@ -1,6 +1,9 @@
 //! When to come again: pure arithmetic over deliveries, deadlines and heartbeats.
 
-use crate::{task::{Delivery, Task}, world::Time};
+use crate::{
+    task::{Delivery, Task},
+    world::Time,
+};
 use chrono::TimeDelta;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -21,7 +24,8 @@ pub fn backoff(task: &Task, delivery: &Delivery) -> TimeDelta {
 
 /// How long a task has been going on that is delivered for the `count`th time, where nothing else tells.
 pub fn elapsed_by(count: u32) -> TimeDelta {
-    let steps = (1..count.min(1000)).map(|n| (SHORTEST_DELAY * (1 << (n - 1).min(10))).min(LONGEST_DELAY));
+    let steps =
+        (1..count.min(1000)).map(|n| (SHORTEST_DELAY * (1 << (n - 1).min(10))).min(LONGEST_DELAY));
     steps.fold(TimeDelta::zero(), |sum, step| sum + step)
 }
 
@@ -35,18 +39,37 @@ fn jitter(task: &Task, count: u32) -> u8 {
 /// While a drain goes on: rarely, but with a heartbeat that is never late, and never past the deadline.
 ///
 /// Where the queue allows only a few more deliveries, they are spread over the time that is left.
-pub fn while_draining(task: &Task, delivery: &Delivery, heartbeat: Option<TimeDelta>, deadline: Time, now: Time) -> TimeDelta {
+pub fn while_draining(
+    task: &Task,
+    delivery: &Delivery,
+    heartbeat: Option<TimeDelta>,
+    deadline: Time,
+    now: Time,
+) -> TimeDelta {
     let until_deadline = whole_seconds(deadline - now).max(TimeDelta::seconds(1));
     let heartbeat = heartbeat.unwrap_or(SHORTEST_DELAY * 4);
-    let spread = delivery.left().map_or(TimeDelta::zero(), |left| until_deadline / (left.max(1) as i32));
+    let spread = delivery.left().map_or(TimeDelta::zero(), |left| {
+        until_deadline / (left.max(1) as i32)
+    });
     // One heartbeat may be lost without harm, unless deliveries are scarce.
     let comfortable = (heartbeat / 3).min(LONGEST_DELAY);
-    let longest = if spread > comfortable { spread.min(heartbeat * 4 / 5) } else { comfortable };
-    backoff(task, delivery).max(spread).min(longest).min(until_deadline)
+    let longest = if spread > comfortable {
+        spread.min(heartbeat * 4 / 5)
+    } else {
+        comfortable
+    };
+    backoff(task, delivery)
+        .max(spread)
+        .min(longest)
+        .min(until_deadline)
 }
 
 /// Rounded up, because a queue counts whole seconds and a pass a moment before its time would do nothing.
 pub fn whole_seconds(delta: TimeDelta) -> TimeDelta {
     let seconds = delta.num_seconds();
-    TimeDelta::seconds(if TimeDelta::seconds(seconds) < delta { seconds + 1 } else { seconds })
+    TimeDelta::seconds(if TimeDelta::seconds(seconds) < delta {
+        seconds + 1
+    } else {
+        seconds
+    })
 }

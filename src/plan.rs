@@ -45,12 +45,21 @@ pub struct DrainPlan {
 }
 
 /// Plans the next step of a drain, from what [`drain::next`] said.
-pub fn plan_drain(task: &Task, delivery: &Delivery, view: &ManagerView, next: Next, config: &Config, now: Time) -> Option<DrainPlan> {
+pub fn plan_drain(
+    task: &Task,
+    delivery: &Delivery,
+    view: &ManagerView,
+    next: Next,
+    config: &Config,
+    now: Time,
+) -> Option<DrainPlan> {
     let manager = task.manager()?.clone();
     let (group, hook_names) = names(task, view);
     let hooks: Vec<Hook> = drain::hooks_of(task, view).into_iter().cloned().collect();
     let deadline = drain::deadline(delivery.first_seen, &hooks, config);
-    let each = |action: fn(String) -> DrainAction| hook_names.iter().cloned().map(action).collect::<Vec<_>>();
+    let each = |action: fn(String) -> DrainAction| {
+        hook_names.iter().cloned().map(action).collect::<Vec<_>>()
+    };
     let (actions, again) = match &next {
         Next::Reap | Next::Leave(_) => (vec![], None),
         Next::AwaitGone => (vec![], Some(pace::SHORTEST_DELAY)),
@@ -58,7 +67,11 @@ pub fn plan_drain(task: &Task, delivery: &Delivery, view: &ManagerView, next: Ne
         Next::Hold(_) | Next::Send(_) => {
             let heartbeat = hooks.iter().map(|h| h.heartbeat_timeout).min();
             let delay = pace::while_draining(task, delivery, heartbeat, deadline.at, now);
-            let mut actions = if waits(view) { each(DrainAction::Heartbeat) } else { vec![] };
+            let mut actions = if waits(view) {
+                each(DrainAction::Heartbeat)
+            } else {
+                vec![]
+            };
             if let (Next::Send(_), Drain::Ssm { document }) = (&next, &config.drain) {
                 actions.push(DrainAction::Send(document.clone()));
             }
@@ -67,7 +80,15 @@ pub fn plan_drain(task: &Task, delivery: &Delivery, view: &ManagerView, next: Ne
     };
     let if_unsupported = each(DrainAction::Complete);
     let comes_by_itself = matches!(task, Task::Terminate { .. });
-    Some(DrainPlan { manager, group, next, actions, if_unsupported, again: again.filter(|_| comes_by_itself), deadline })
+    Some(DrainPlan {
+        manager,
+        group,
+        next,
+        actions,
+        if_unsupported,
+        again: again.filter(|_| comes_by_itself),
+        deadline,
+    })
 }
 
 /// Group and hooks: the message names them, or the group does.
@@ -75,15 +96,29 @@ fn names(task: &Task, view: &ManagerView) -> (String, Vec<String>) {
     match task {
         Task::Terminate { group, hook, .. } => (group.clone(), vec![hook.clone()]),
         _ => {
-            let group = view.lifecycle.as_ref().ok().and_then(Option::as_ref).map(|l| l.group.clone());
-            (group.unwrap_or_default(), drain::hooks_of(task, view).into_iter().map(|h| h.name.clone()).collect())
+            let group = view
+                .lifecycle
+                .as_ref()
+                .ok()
+                .and_then(Option::as_ref)
+                .map(|l| l.group.clone());
+            (
+                group.unwrap_or_default(),
+                drain::hooks_of(task, view)
+                    .into_iter()
+                    .map(|h| h.name.clone())
+                    .collect(),
+            )
         }
     }
 }
 
 /// Whether a heartbeat can have an effect: the hook waits, or nobody could tell.
 fn waits(view: &ManagerView) -> bool {
-    view.lifecycle.as_ref().map_or(true, |l| l.as_ref().is_some_and(|l| l.state == drain::TERMINATING_WAIT))
+    view.lifecycle.as_ref().map_or(true, |l| {
+        l.as_ref()
+            .is_some_and(|l| l.state == drain::TERMINATING_WAIT)
+    })
 }
 
 /// One step of a reaping plan.
@@ -124,14 +159,22 @@ impl ReapPlan {
     pub fn counts(&self) -> BTreeMap<&'static str, BTreeMap<&'static str, usize>> {
         let mut counts = BTreeMap::<_, BTreeMap<_, _>>::new();
         for (kind, judgement) in &self.judged {
-            *counts.entry(*kind).or_default().entry(judgement.verdict.word()).or_default() += 1;
+            *counts
+                .entry(*kind)
+                .or_default()
+                .entry(judgement.verdict.word())
+                .or_default() += 1;
         }
         counts
     }
 
     /// How many deletions it holds.
     pub fn deletions(&self) -> usize {
-        self.steps.iter().flat_map(|(_, steps)| steps).filter(|s| matches!(s, Step::Delete(_))).count()
+        self.steps
+            .iter()
+            .flat_map(|(_, steps)| steps)
+            .filter(|s| matches!(s, Step::Delete(_)))
+            .count()
     }
 }
 
@@ -141,16 +184,28 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
     let mut plan = ReapPlan::default();
     for reaper in REAPERS.iter().filter(|r| config.kinds.contains(&r.kind())) {
         // A kind that was not read to its end is not judged: what is missing may be what protects the rest.
-        if world.resources.get(reaper.kind()).is_some_and(|l| !l.is_complete()) {
+        if world
+            .resources
+            .get(reaper.kind())
+            .is_some_and(|l| !l.is_complete())
+        {
             continue;
         }
         let candidates = reaper.candidates(world, evidence);
-        let mut judged: Vec<_> = candidates.iter().filter_map(|c| reaper.judge(c, evidence)).collect();
+        let mut judged: Vec<_> = candidates
+            .iter()
+            .filter_map(|c| reaper.judge(c, evidence))
+            .collect();
         plan.over_limit += put_off(&mut judged, config.max_deletions, now);
-        plan.steps.push((reaper.kind(), judged.iter().filter_map(step).collect()));
-        let looks = judged.iter().filter(|j| concerns(task, j)).filter_map(|j| look_again(j, config, now));
+        plan.steps
+            .push((reaper.kind(), judged.iter().filter_map(step).collect()));
+        let looks = judged
+            .iter()
+            .filter(|j| concerns(task, j))
+            .filter_map(|j| look_again(j, config, now));
         plan.next_look = looks.chain(plan.next_look).min();
-        plan.judged.extend(judged.into_iter().map(|j| (reaper.kind(), j)));
+        plan.judged
+            .extend(judged.into_iter().map(|j| (reaper.kind(), j)));
     }
     plan
 }
@@ -159,7 +214,10 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
 ///
 /// The window moves with time, so that resources that EC2 refuses to delete don't hold up the ones behind them.
 fn put_off(judged: &mut [Judgement], limit: usize, now: Time) -> usize {
-    let mut orphans: Vec<_> = judged.iter_mut().filter(|j| j.verdict == Verdict::Orphan).collect();
+    let mut orphans: Vec<_> = judged
+        .iter_mut()
+        .filter(|j| j.verdict == Verdict::Orphan)
+        .collect();
     let count = orphans.len();
     if count <= limit {
         return 0;
@@ -168,7 +226,10 @@ fn put_off(judged: &mut [Judgement], limit: usize, now: Time) -> usize {
     orphans.rotate_left(turns.wrapping_mul(limit) % count);
     for judgement in orphans.into_iter().skip(limit) {
         judgement.verdict = Verdict::Defer(None);
-        judgement.evidence = format!("an orphan ({}), beyond the {limit} deletions of one pass", judgement.evidence);
+        judgement.evidence = format!(
+            "an orphan ({}), beyond the {limit} deletions of one pass",
+            judgement.evidence
+        );
     }
     count - limit
 }

@@ -67,7 +67,11 @@ pub fn resources(report: &Report, now: Time) -> (Value, usize) {
 }
 
 fn resource(kind: &str, judgement: &Judgement, now: Time) -> Value {
-    let tried: Vec<_> = judgement.before.iter().map(|t| json!({ "rule": t.rule, "fact": t.fact })).collect();
+    let tried: Vec<_> = judgement
+        .before
+        .iter()
+        .map(|t| json!({ "rule": t.rule, "fact": t.fact }))
+        .collect();
     json!({
         "kind": kind,
         "id": judgement.resource.id,
@@ -90,13 +94,36 @@ pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time,
     let age_seconds = delivery.age(now).num_seconds();
     let (outcome, reason) = (report.outcome.word(), report.reason.as_str());
     match &report.outcome {
-        Outcome::Done => tracing::info!(task = task.name(), outcome, deleted, age_seconds, api_calls, "outcome: done: {reason}"),
+        Outcome::Done => tracing::info!(
+            task = task.name(),
+            outcome,
+            deleted,
+            age_seconds,
+            api_calls,
+            "outcome: done: {reason}"
+        ),
         Outcome::Again(after) => {
             let again_seconds = after.num_seconds();
-            tracing::info!(task = task.name(), outcome, deleted, age_seconds, api_calls, again_seconds, "outcome: again: {reason}");
+            tracing::info!(
+                task = task.name(),
+                outcome,
+                deleted,
+                age_seconds,
+                api_calls,
+                again_seconds,
+                "outcome: again: {reason}"
+            );
         }
         Outcome::Failed(fault) => {
-            tracing::error!(task = task.name(), outcome, deleted, age_seconds, api_calls, aws_code = fault.code, "outcome: failed, a person must act: {reason}");
+            tracing::error!(
+                task = task.name(),
+                outcome,
+                deleted,
+                age_seconds,
+                api_calls,
+                aws_code = fault.code,
+                "outcome: failed, a person must act: {reason}"
+            );
         }
     }
 }

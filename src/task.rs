@@ -104,7 +104,9 @@ impl Task {
     /// The instance that the task is about, if it is about one.
     pub fn manager(&self) -> Option<&InstanceId> {
         match self {
-            Self::Terminate { manager, .. } | Self::Reap { manager, .. } | Self::Wake { manager, .. } => Some(manager),
+            Self::Terminate { manager, .. }
+            | Self::Reap { manager, .. }
+            | Self::Wake { manager, .. } => Some(manager),
             Self::Sweep { .. } => None,
         }
     }
@@ -127,7 +129,11 @@ const RESERVED_DELIVERIES: u32 = 2;
 impl Delivery {
     /// A first delivery at `now`.
     pub fn first(now: DateTime<Utc>) -> Self {
-        Self { first_seen: now, count: 1, max_count: None }
+        Self {
+            first_seen: now,
+            count: 1,
+            max_count: None,
+        }
     }
 
     /// Whether the task must be settled now, because the queue will soon give up on the message.

@@ -88,6 +88,8 @@ pub struct Instance {
     pub key_name: Option<String>,
     /// The spot request that it came from.
     pub spot_request: Option<String>,
+    /// The EC2 fleet or spot fleet request that started it.
+    pub fleet: Option<String>,
     /// The Auto Scaling group that it is tagged with.
     pub group: Option<String>,
     /// Whether it carries the keep tag.
@@ -234,7 +236,11 @@ const ANSWER_PREFIX: &str = "lifecycle-reaper:";
 impl Answer {
     /// Finds the document's line in a command's output; returns the answer and the facts after it.
     pub fn in_output(output: &str) -> Option<(Self, String)> {
-        let line = output.lines().rev().find_map(|line| line.trim().strip_prefix(ANSWER_PREFIX))?.trim_start();
+        let line = output
+            .lines()
+            .rev()
+            .find_map(|line| line.trim().strip_prefix(ANSWER_PREFIX))?
+            .trim_start();
         let (word, facts) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let answer = match word {
             "stopped" => Self::Stopped,

@@ -28,15 +28,31 @@ impl Aws {
         for names in groups.chunks(GROUPS_PER_CALL) {
             let read = pages("DescribeAutoScalingGroups", async |token| {
                 let call = self.auto_scaling().describe_auto_scaling_groups();
-                let call = call.set_auto_scaling_group_names(Some(names.to_vec())).set_next_token(token);
-                let answer = call.send().await.map_err(Fault::of("DescribeAutoScalingGroups"))?;
+                let call = call
+                    .set_auto_scaling_group_names(Some(names.to_vec()))
+                    .set_next_token(token);
+                let answer = call
+                    .send()
+                    .await
+                    .map_err(Fault::of("DescribeAutoScalingGroups"))?;
                 let items = answer.auto_scaling_groups().iter().map(group).collect();
-                Ok(Page { items, next: answer.next_token })
+                Ok(Page {
+                    items,
+                    next: answer.next_token,
+                })
             })
             .await;
-            members.extend(read.items.into_iter().flat_map(|g: Group| g.members).filter(|m| names.contains(&m.group)));
+            members.extend(
+                read.items
+                    .into_iter()
+                    .flat_map(|g: Group| g.members)
+                    .filter(|m| names.contains(&m.group)),
+            );
             if read.fault.is_some() {
-                return Listing { items: members, fault: read.fault };
+                return Listing {
+                    items: members,
+                    fault: read.fault,
+                };
             }
         }
         Listing::complete(members)
@@ -44,9 +60,18 @@ impl Aws {
 
     /// Where one instance stands in its group; `None` = no group has it.
     pub async fn lifecycle(&self, id: &InstanceId) -> Result<Option<Lifecycle>, Fault> {
-        let call = self.auto_scaling().describe_auto_scaling_instances().instance_ids(id.as_str());
-        let answer = call.send().await.map_err(Fault::of("DescribeAutoScalingInstances"))?;
-        let found = answer.auto_scaling_instances().iter().find(|i| i.instance_id() == Some(id.as_str()));
+        let call = self
+            .auto_scaling()
+            .describe_auto_scaling_instances()
+            .instance_ids(id.as_str());
+        let answer = call
+            .send()
+            .await
+            .map_err(Fault::of("DescribeAutoScalingInstances"))?;
+        let found = answer
+            .auto_scaling_instances()
+            .iter()
+            .find(|i| i.instance_id() == Some(id.as_str()));
         Ok(found.map(|i| Lifecycle {
             group: i.auto_scaling_group_name().unwrap_or_default().to_owned(),
             state: i.lifecycle_state().unwrap_or_default().to_owned(),
@@ -55,11 +80,21 @@ impl Aws {
 
     /// Our termination hooks on a group.
     pub async fn hooks(&self, group: &str, config: &Config) -> Result<Vec<Hook>, Fault> {
-        let call = self.auto_scaling().describe_lifecycle_hooks().auto_scaling_group_name(group);
-        let answer = call.send().await.map_err(Fault::of("DescribeLifecycleHooks"))?;
+        let call = self
+            .auto_scaling()
+            .describe_lifecycle_hooks()
+            .auto_scaling_group_name(group);
+        let answer = call
+            .send()
+            .await
+            .map_err(Fault::of("DescribeLifecycleHooks"))?;
         let ours = answer.lifecycle_hooks().iter().filter(|h| {
-            let terminates = h.lifecycle_transition().is_none_or(|t| t == "autoscaling:EC2_INSTANCE_TERMINATING");
-            terminates && h.lifecycle_hook_name().is_some_and(|name| config.hooks.iter().any(|ours| ours == name))
+            let terminates = h
+                .lifecycle_transition()
+                .is_none_or(|t| t == "autoscaling:EC2_INSTANCE_TERMINATING");
+            terminates
+                && h.lifecycle_hook_name()
+                    .is_some_and(|name| config.hooks.iter().any(|ours| ours == name))
         });
         Ok(ours
             .map(|h| {
@@ -75,35 +110,71 @@ impl Aws {
     }
 
     /// When the group began to terminate an instance, as far as its activities tell.
-    pub async fn termination_began(&self, group: &str, id: &InstanceId) -> Result<Option<Time>, Fault> {
-        let call = self.auto_scaling().describe_scaling_activities().auto_scaling_group_name(group).max_records(100);
+    pub async fn termination_began(
+        &self,
+        group: &str,
+        id: &InstanceId,
+    ) -> Result<Option<Time>, Fault> {
+        let call = self
+            .auto_scaling()
+            .describe_scaling_activities()
+            .auto_scaling_group_name(group)
+            .max_records(100);
         // Only a better estimate hangs on it: it isn't worth a retry.
-        let once = aws_sdk_autoscaling::config::Builder::new().retry_config(aws_config::retry::RetryConfig::disabled());
-        let answer = call.customize().config_override(once).send().await.map_err(Fault::of("DescribeScalingActivities"))?;
+        let once = aws_sdk_autoscaling::config::Builder::new()
+            .retry_config(aws_config::retry::RetryConfig::disabled());
+        let answer = call
+            .customize()
+            .config_override(once)
+            .send()
+            .await
+            .map_err(Fault::of("DescribeScalingActivities"))?;
         let of_ours = answer.activities().iter().filter(|a| {
-            a.description().is_some_and(|d| d.starts_with("Terminating") && d.trim_end().ends_with(id.as_str()))
+            a.description().is_some_and(|d| {
+                d.starts_with("Terminating") && d.trim_end().ends_with(id.as_str())
+            })
         });
-        Ok(of_ours.filter_map(|a| a.start_time()).filter_map(|t| DateTime::from_timestamp(t.secs(), 0)).max())
+        Ok(of_ours
+            .filter_map(|a| a.start_time())
+            .filter_map(|t| DateTime::from_timestamp(t.secs(), 0))
+            .max())
     }
 
     /// Restarts a hook's heartbeat timeout.
     pub async fn heartbeat(&self, group: &str, hook: &str, id: &InstanceId) -> Result<(), Fault> {
         let call = self.auto_scaling().record_lifecycle_action_heartbeat();
-        let call = call.auto_scaling_group_name(group).lifecycle_hook_name(hook).instance_id(id.as_str());
-        call.send().await.map(drop).map_err(Fault::of("RecordLifecycleActionHeartbeat"))
+        let call = call
+            .auto_scaling_group_name(group)
+            .lifecycle_hook_name(hook)
+            .instance_id(id.as_str());
+        call.send()
+            .await
+            .map(drop)
+            .map_err(Fault::of("RecordLifecycleActionHeartbeat"))
     }
 
     /// Completes a hook, always with `CONTINUE`: `ABANDON` would cut other hooks short, and where the group retains
     /// instances on it, leave a billed one behind.
     pub async fn complete(&self, group: &str, hook: &str, id: &InstanceId) -> Result<(), Fault> {
-        let call = self.auto_scaling().complete_lifecycle_action().lifecycle_action_result("CONTINUE");
-        let call = call.auto_scaling_group_name(group).lifecycle_hook_name(hook).instance_id(id.as_str());
-        call.send().await.map(drop).map_err(Fault::of("CompleteLifecycleAction"))
+        let call = self
+            .auto_scaling()
+            .complete_lifecycle_action()
+            .lifecycle_action_result("CONTINUE");
+        let call = call
+            .auto_scaling_group_name(group)
+            .lifecycle_hook_name(hook)
+            .instance_id(id.as_str());
+        call.send()
+            .await
+            .map(drop)
+            .map_err(Fault::of("CompleteLifecycleAction"))
     }
 }
 
 fn seconds(count: Option<i32>) -> Option<TimeDelta> {
-    count.filter(|s| *s > 0).map(|s| TimeDelta::seconds(s.into()))
+    count
+        .filter(|s| *s > 0)
+        .map(|s| TimeDelta::seconds(s.into()))
 }
 
 fn group(group: &aws_sdk_autoscaling::types::AutoScalingGroup) -> Group {
@@ -112,9 +183,15 @@ fn group(group: &aws_sdk_autoscaling::types::AutoScalingGroup) -> Group {
         Some(Member {
             id: i.instance_id()?.to_owned(),
             group: name.to_owned(),
-            lifecycle: i.lifecycle_state().map(LifecycleState::as_str).unwrap_or_default().to_owned(),
+            lifecycle: i
+                .lifecycle_state()
+                .map(LifecycleState::as_str)
+                .unwrap_or_default()
+                .to_owned(),
             protected_from_scale_in: i.protected_from_scale_in().unwrap_or_default(),
         })
     });
-    Group { members: members.collect() }
+    Group {
+        members: members.collect(),
+    }
 }

@@ -26,7 +26,10 @@ pub struct Page<T> {
 }
 
 /// Reads page after page to the end. A fault or a token that comes back ends it early, and the listing says so.
-pub async fn pages<T>(operation: &'static str, mut page: impl AsyncFnMut(Option<String>) -> Result<Page<T>, Fault>) -> Listing<T> {
+pub async fn pages<T>(
+    operation: &'static str,
+    mut page: impl AsyncFnMut(Option<String>) -> Result<Page<T>, Fault>,
+) -> Listing<T> {
     let mut items = vec![];
     let mut seen = BTreeSet::new();
     let mut token = None;
@@ -37,15 +40,29 @@ pub async fn pages<T>(operation: &'static str, mut page: impl AsyncFnMut(Option<
                 match read.next.filter(|next| !next.is_empty()) {
                     None => return Listing::complete(items),
                     Some(next) if !seen.insert(next.clone()) => {
-                        return Listing { items, fault: Some(Fault::incomplete(operation, "a page token came back a second time")) };
+                        return Listing {
+                            items,
+                            fault: Some(Fault::incomplete(
+                                operation,
+                                "a page token came back a second time",
+                            )),
+                        };
                     }
                     Some(next) => token = Some(next),
                 }
             }
-            Err(fault) => return Listing { items, fault: Some(fault) },
+            Err(fault) => {
+                return Listing {
+                    items,
+                    fault: Some(fault),
+                };
+            }
         }
     }
-    Listing { items, fault: Some(Fault::incomplete(operation, "more pages than expected")) }
+    Listing {
+        items,
+        fault: Some(Fault::incomplete(operation, "more pages than expected")),
+    }
 }
 
 /// An SDK time as a plain one.
@@ -55,32 +72,58 @@ pub fn time(time: &aws_sdk_ec2::primitives::DateTime) -> Option<Time> {
 
 /// The value of the tag `key`.
 pub fn tag_value<'a>(tags: &'a [Tag], key: &str) -> Option<&'a str> {
-    tags.iter().find(|t| t.key() == Some(key)).map(|t| t.value().unwrap_or_default())
+    tags.iter()
+        .find(|t| t.key() == Some(key))
+        .map(|t| t.value().unwrap_or_default())
 }
 
 impl Aws {
     /// Every instance of the Region, terminated ones included while EC2 shows them.
     pub async fn instances(&self, config: &Config) -> Listing<Instance> {
         pages("DescribeInstances", async |token| {
-            let call = self.ec2().describe_instances().max_results(PAGE_SIZE).set_next_token(token);
+            let call = self
+                .ec2()
+                .describe_instances()
+                .max_results(PAGE_SIZE)
+                .set_next_token(token);
             let answer = call.send().await.map_err(Fault::of("DescribeInstances"))?;
             let items = answer.reservations().iter().flat_map(|r| r.instances());
             let items = items.filter_map(|i| instance(i, config)).collect();
-            Ok(Page { items, next: answer.next_token })
+            Ok(Page {
+                items,
+                next: answer.next_token,
+            })
         })
         .await
     }
 
     /// One instance; `None` = EC2 doesn't know it. A filter, because an unknown id given as an id fails the call.
-    pub async fn instance(&self, id: &InstanceId, config: &Config) -> Result<Option<Instance>, Fault> {
-        let filter = Filter::builder().name("instance-id").values(id.as_str()).build();
+    pub async fn instance(
+        &self,
+        id: &InstanceId,
+        config: &Config,
+    ) -> Result<Option<Instance>, Fault> {
+        let filter = Filter::builder()
+            .name("instance-id")
+            .values(id.as_str())
+            .build();
         let listing = pages("DescribeInstances", async |token| {
-            let call = self.ec2().describe_instances().filters(filter.clone()).set_next_token(token);
+            let call = self
+                .ec2()
+                .describe_instances()
+                .filters(filter.clone())
+                .set_next_token(token);
             let answer = call.send().await.map_err(Fault::of("DescribeInstances"))?;
             let items = answer.reservations().iter().flat_map(|r| r.instances());
             // Not every server honours the filter: what isn't asked for isn't taken.
-            let items = items.filter(|i| i.instance_id() == Some(id.as_str())).filter_map(|i| instance(i, config)).collect();
-            Ok(Page { items, next: answer.next_token })
+            let items = items
+                .filter(|i| i.instance_id() == Some(id.as_str()))
+                .filter_map(|i| instance(i, config))
+                .collect();
+            Ok(Page {
+                items,
+                next: answer.next_token,
+            })
         })
         .await;
         match (listing.items.into_iter().next(), listing.fault) {
@@ -93,20 +136,41 @@ impl Aws {
     /// Writes a mark on a resource.
     pub async fn mark(&self, id: &str, key: &str, value: &str) -> Result<(), Fault> {
         let tag = Tag::builder().key(key).value(value).build();
-        self.ec2().create_tags().resources(id).tags(tag).send().await.map(drop).map_err(Fault::of("CreateTags"))
+        self.ec2()
+            .create_tags()
+            .resources(id)
+            .tags(tag)
+            .send()
+            .await
+            .map(drop)
+            .map_err(Fault::of("CreateTags"))
     }
 
     /// Takes a mark off a resource.
     pub async fn unmark(&self, id: &str, key: &str) -> Result<(), Fault> {
         let tag = Tag::builder().key(key).build();
-        self.ec2().delete_tags().resources(id).tags(tag).send().await.map(drop).map_err(Fault::of("DeleteTags"))
+        self.ec2()
+            .delete_tags()
+            .resources(id)
+            .tags(tag)
+            .send()
+            .await
+            .map(drop)
+            .map_err(Fault::of("DeleteTags"))
     }
 }
 
 fn instance(i: &Ec2Instance, config: &Config) -> Option<Instance> {
     let launched = i.launch_time().and_then(time);
-    let first_interface = i.network_interfaces().iter().find(|n| n.attachment().and_then(|a| a.device_index()) == Some(0));
-    let attached = first_interface.or(i.network_interfaces().first()).and_then(|n| n.attachment()).and_then(|a| a.attach_time()).and_then(time);
+    let first_interface = i
+        .network_interfaces()
+        .iter()
+        .find(|n| n.attachment().and_then(|a| a.device_index()) == Some(0));
+    let attached = first_interface
+        .or(i.network_interfaces().first())
+        .and_then(|n| n.attachment())
+        .and_then(|a| a.attach_time())
+        .and_then(time);
     let group = tag_value(i.tags(), "aws:autoscaling:groupName").map(str::to_owned);
     Some(Instance {
         id: i.instance_id()?.to_owned(),
@@ -116,10 +180,19 @@ fn instance(i: &Ec2Instance, config: &Config) -> Option<Instance> {
         died: i.state_transition_reason().and_then(transition_time),
         parent: tag_value(i.tags(), &config.parent_tag).map(str::to_owned),
         key_name: i.key_name().filter(|k| !k.is_empty()).map(str::to_owned),
-        spot_request: i.spot_instance_request_id().filter(|s| !s.is_empty()).map(str::to_owned),
+        spot_request: i
+            .spot_instance_request_id()
+            .filter(|s| !s.is_empty())
+            .map(str::to_owned),
+        fleet: ["aws:ec2:fleet-id", "aws:ec2spot:fleet-request-id"]
+            .into_iter()
+            .find_map(|key| tag_value(i.tags(), key))
+            .map(str::to_owned),
         group,
         keep: tag_value(i.tags(), &config.keep_tag).is_some(),
-        windows: i.platform().is_some_and(|p| p.as_str().eq_ignore_ascii_case("windows")),
+        windows: i
+            .platform()
+            .is_some_and(|p| p.as_str().eq_ignore_ascii_case("windows")),
     })
 }
 
@@ -138,5 +211,7 @@ fn state(name: Option<&InstanceStateName>) -> InstanceState {
 /// EC2 tells the time of a state change only inside a sentence: `User initiated (2025-03-04 05:06:07 GMT)`.
 fn transition_time(reason: &str) -> Option<Time> {
     let inside = reason.rsplit_once('(')?.1.split_once(')')?.0;
-    NaiveDateTime::parse_from_str(inside, "%Y-%m-%d %H:%M:%S GMT").ok().map(|t| t.and_utc())
+    NaiveDateTime::parse_from_str(inside, "%Y-%m-%d %H:%M:%S GMT")
+        .ok()
+        .map(|t| t.and_utc())
 }

@@ -25,7 +25,9 @@ use aws_smithy_runtime_api::{
     client::{
         interceptors::{
             Intercept,
-            context::{AfterDeserializationInterceptorContextRef, BeforeTransmitInterceptorContextRef},
+            context::{
+                AfterDeserializationInterceptorContextRef, BeforeTransmitInterceptorContextRef,
+            },
         },
         runtime_components::RuntimeComponents,
     },
@@ -88,21 +90,27 @@ impl Aws {
     /// The EC2 client.
     pub fn ec2(&self) -> &aws_sdk_ec2::Client {
         self.ec2.get_or_init(|| {
-            let config = aws_sdk_ec2::config::Builder::from(&self.sdk).retry_partition(retry_budget()).interceptor(self.calls.clone());
+            let config = aws_sdk_ec2::config::Builder::from(&self.sdk)
+                .retry_partition(retry_budget())
+                .interceptor(self.calls.clone());
             aws_sdk_ec2::Client::from_conf(config.build())
         })
     }
 
     fn auto_scaling(&self) -> &aws_sdk_autoscaling::Client {
         self.auto_scaling.get_or_init(|| {
-            let config = aws_sdk_autoscaling::config::Builder::from(&self.sdk).retry_partition(retry_budget()).interceptor(self.calls.clone());
+            let config = aws_sdk_autoscaling::config::Builder::from(&self.sdk)
+                .retry_partition(retry_budget())
+                .interceptor(self.calls.clone());
             aws_sdk_autoscaling::Client::from_conf(config.build())
         })
     }
 
     fn ssm(&self) -> &aws_sdk_ssm::Client {
         self.ssm.get_or_init(|| {
-            let config = aws_sdk_ssm::config::Builder::from(&self.sdk).retry_partition(retry_budget()).interceptor(self.calls.clone());
+            let config = aws_sdk_ssm::config::Builder::from(&self.sdk)
+                .retry_partition(retry_budget())
+                .interceptor(self.calls.clone());
             aws_sdk_ssm::Client::from_conf(config.build())
         })
     }
@@ -114,7 +122,9 @@ impl Aws {
                 .operation_attempt_timeout(QUEUE_ATTEMPT)
                 .operation_timeout(QUEUE_OPERATION)
                 .build();
-            let config = aws_sdk_sqs::config::Builder::from(&self.sdk).timeout_config(timeouts).retry_partition(retry_budget());
+            let config = aws_sdk_sqs::config::Builder::from(&self.sdk)
+                .timeout_config(timeouts)
+                .retry_partition(retry_budget());
             let config = config.interceptor(self.calls.clone());
             aws_sdk_sqs::Client::from_conf(config.build())
         })
@@ -127,12 +137,22 @@ impl Aws {
 
     /// What time it is.
     pub fn now(&self) -> Time {
-        self.sdk.time_source().map_or_else(|| std::time::SystemTime::now().into(), |clock| clock.now().into())
+        self.sdk.time_source().map_or_else(
+            || std::time::SystemTime::now().into(),
+            |clock| clock.now().into(),
+        )
     }
 
     /// `work`, or a fault once `limit` has passed.
-    pub async fn within<T>(&self, limit: Duration, operation: &'static str, work: impl Future<Output = T>) -> Result<T, Fault> {
-        let Some(sleep) = self.sdk.sleep_impl() else { return Ok(work.await) };
+    pub async fn within<T>(
+        &self,
+        limit: Duration,
+        operation: &'static str,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Fault> {
+        let Some(sleep) = self.sdk.sleep_impl() else {
+            return Ok(work.await);
+        };
         let sleep: SharedAsyncSleep = sleep;
         match select(pin!(work), sleep.sleep(limit)).await {
             Either::Left((done, _)) => Ok(done),
@@ -143,14 +163,19 @@ impl Aws {
     /// What was sent to AWS since the last time that this was asked, attempts counted one by one.
     pub fn take_cost(&self) -> Cost {
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
-        Cost { api_calls: take(&self.calls.0.sent), throttles: take(&self.calls.0.throttled) }
+        Cost {
+            api_calls: take(&self.calls.0.sent),
+            throttles: take(&self.calls.0.throttled),
+        }
     }
 }
 
 /// A budget of retries of the client's own. The SDK's default one is shared by the whole process and never refilled
 /// by time, so that a throttled hour would leave a warm function without retries.
 fn retry_budget() -> RetryPartition {
-    RetryPartition::custom("lifecycle-reaper").token_bucket(TokenBucket::builder().refill_rate(1.0).build()).build()
+    RetryPartition::custom("lifecycle-reaper")
+        .token_bucket(TokenBucket::builder().refill_rate(1.0).build())
+        .build()
 }
 
 /// Counts every attempt that goes out, and every answer that asks us to slow down.
@@ -185,8 +210,11 @@ impl Intercept for Calls {
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let response = context.response();
-        let is_throttled = response.status().as_u16() >= 400 && response.body().bytes().is_some_and(fault::is_throttling);
-        self.0.throttled.fetch_add(is_throttled.into(), Ordering::Relaxed);
+        let is_throttled = response.status().as_u16() >= 400
+            && response.body().bytes().is_some_and(fault::is_throttling);
+        self.0
+            .throttled
+            .fetch_add(is_throttled.into(), Ordering::Relaxed);
         Ok(())
     }
 }

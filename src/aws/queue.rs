@@ -25,9 +25,17 @@ impl Queue {
     /// From `arn:<partition>:sqs:<region>:<account>:<name>`; the partition is whatever it is.
     pub fn of_arn(arn: &str) -> Option<Self> {
         let mut fields = arn.splitn(6, ':');
-        let (_, _, service, _) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        let (_, _, service, _) = (
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+        );
         let (account, name) = (fields.next()?, fields.next()?);
-        (service == "sqs" && !name.is_empty()).then(|| Self { name: name.to_owned(), account: account.to_owned() })
+        (service == "sqs" && !name.is_empty()).then(|| Self {
+            name: name.to_owned(),
+            account: account.to_owned(),
+        })
     }
 }
 
@@ -50,38 +58,77 @@ impl Aws {
             call = call.queue_owner_aws_account_id(&queue.account);
         }
         let answer = call.send().await.map_err(Fault::of("GetQueueUrl"))?;
-        answer.queue_url.ok_or_else(|| Fault::incomplete("GetQueueUrl", "an answer without a URL"))
+        answer
+            .queue_url
+            .ok_or_else(|| Fault::incomplete("GetQueueUrl", "an answer without a URL"))
     }
 
     /// Lets a received message come again after `delay`.
-    pub async fn come_again(&self, queue_url: &str, receipt_handle: &str, delay: TimeDelta) -> Result<(), Fault> {
+    pub async fn come_again(
+        &self,
+        queue_url: &str,
+        receipt_handle: &str,
+        delay: TimeDelta,
+    ) -> Result<(), Fault> {
         let seconds = delay.num_seconds().clamp(0, LONGEST_VISIBILITY_SECONDS);
-        let call = self.sqs().change_message_visibility().queue_url(queue_url).receipt_handle(receipt_handle);
-        call.visibility_timeout(seconds as i32).send().await.map(drop).map_err(Fault::of("ChangeMessageVisibility"))
+        let call = self
+            .sqs()
+            .change_message_visibility()
+            .queue_url(queue_url)
+            .receipt_handle(receipt_handle);
+        call.visibility_timeout(seconds as i32)
+            .send()
+            .await
+            .map(drop)
+            .map_err(Fault::of("ChangeMessageVisibility"))
     }
 
     /// Puts an event on the work queue.
-    pub async fn enqueue(&self, queue_url: &str, body: &str, delay: TimeDelta) -> Result<(), Fault> {
+    pub async fn enqueue(
+        &self,
+        queue_url: &str,
+        body: &str,
+        delay: TimeDelta,
+    ) -> Result<(), Fault> {
         let seconds = delay.num_seconds().clamp(0, LONGEST_MESSAGE_DELAY_SECONDS);
-        let call = self.sqs().send_message().queue_url(queue_url).message_body(body).delay_seconds(seconds as i32);
-        call.send().await.map(drop).map_err(Fault::of("SendMessage"))
+        let call = self
+            .sqs()
+            .send_message()
+            .queue_url(queue_url)
+            .message_body(body)
+            .delay_seconds(seconds as i32);
+        call.send()
+            .await
+            .map(drop)
+            .map_err(Fault::of("SendMessage"))
     }
 
     /// Puts a message on the dead-letter queue as it came, with the reason beside it.
     pub async fn bury(&self, queue_url: &str, dead: &Undeliverable<'_>) -> Result<(), Fault> {
-        let call = self.sqs().send_message().queue_url(queue_url).message_body(dead.body);
+        let call = self
+            .sqs()
+            .send_message()
+            .queue_url(queue_url)
+            .message_body(dead.body);
         let call = call.message_attributes("Reason", text(dead.reason)?);
         let call = match dead.message_id.filter(|id| !id.is_empty()) {
             Some(id) => call.message_attributes("OriginalMessageId", text(id)?),
             None => call,
         };
-        call.send().await.map(drop).map_err(Fault::of("SendMessage"))
+        call.send()
+            .await
+            .map(drop)
+            .map_err(Fault::of("SendMessage"))
     }
 }
 
 /// A string attribute: not empty, and without the control characters that SQS refuses.
 fn text(value: &str) -> Result<MessageAttributeValue, Fault> {
-    let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).take(REASON_CHARS).collect();
+    let value: String = value
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(REASON_CHARS)
+        .collect();
     MessageAttributeValue::builder()
         .data_type("String")
         .string_value(if value.is_empty() { "-".into() } else { value })

@@ -37,27 +37,52 @@ impl Aws {
     ///
     /// Listed by document and time and matched on the instance ids in the answer: asked by instance id,
     /// SSM leaves out a command that is still pending.
-    pub async fn drain_command(&self, document: &str, id: &InstanceId, evidential: &Evidential<'_>) -> Command {
+    pub async fn drain_command(
+        &self,
+        document: &str,
+        id: &InstanceId,
+        evidential: &Evidential<'_>,
+    ) -> Command {
         let earliest = evidential.since - STILL_IN_FLIGHT;
         let filter = |key, value: String| CommandFilter::builder().key(key).value(value).build();
-        let after = filter(CommandFilterKey::InvokedAfter, earliest.to_rfc3339_opts(SecondsFormat::Secs, true));
+        let after = filter(
+            CommandFilterKey::InvokedAfter,
+            earliest.to_rfc3339_opts(SecondsFormat::Secs, true),
+        );
         let of_document = filter(CommandFilterKey::DocumentName, document.to_owned());
         let (Ok(after), Ok(of_document)) = (after, of_document) else {
-            return Command::Unreadable(Fault::stop("ListCommands", "the document name can't be a filter"));
+            return Command::Unreadable(Fault::stop(
+                "ListCommands",
+                "the document name can't be a filter",
+            ));
         };
         let listing = pages("ListCommands", async |token| {
-            let call = self.ssm().list_commands().filters(of_document.clone()).filters(after.clone()).set_next_token(token);
+            let call = self
+                .ssm()
+                .list_commands()
+                .filters(of_document.clone())
+                .filters(after.clone())
+                .set_next_token(token);
             let answer = call.send().await.map_err(Fault::of("ListCommands"))?;
             let ours = answer.commands().iter().filter(|c| is_for(c, document, id));
-            let items = ours.filter_map(|c| sent(c, evidential.since)).filter(|c| c.requested >= earliest).collect();
-            Ok(Page { items, next: answer.next_token })
+            let items = ours
+                .filter_map(|c| sent(c, evidential.since))
+                .filter(|c| c.requested >= earliest)
+                .collect();
+            Ok(Page {
+                items,
+                next: answer.next_token,
+            })
         })
         .await;
         if let Some(fault) = listing.fault {
             return Command::Unreadable(fault);
         }
-        let Some(newest) = listing.items.into_iter().max_by_key(|c: &Sent| c.requested) else { return Command::None };
-        let is_evidence = newest.requested >= evidential.since || Some(newest.id.as_str()) == evidential.woken_by;
+        let Some(newest) = listing.items.into_iter().max_by_key(|c: &Sent| c.requested) else {
+            return Command::None;
+        };
+        let is_evidence =
+            newest.requested >= evidential.since || Some(newest.id.as_str()) == evidential.woken_by;
         match self.invocation(newest, id).await {
             Command::Answered(..) | Command::Ended { .. } if !is_evidence => Command::None,
             command => command,
@@ -65,45 +90,79 @@ impl Aws {
     }
 
     async fn invocation(&self, command: Sent, id: &InstanceId) -> Command {
-        let call = self.ssm().get_command_invocation().command_id(&command.id).instance_id(id.as_str());
+        let call = self
+            .ssm()
+            .get_command_invocation()
+            .command_id(&command.id)
+            .instance_id(id.as_str());
         let answer = match call.send().await.map_err(Fault::of("GetCommandInvocation")) {
             Ok(answer) => answer,
-            Err(fault) if fault.disposition == Disposition::Gone => return without_invocation(&command),
+            Err(fault) if fault.disposition == Disposition::Gone => {
+                return without_invocation(&command);
+            }
             Err(fault) => return Command::Unreadable(fault),
         };
         let details = answer.status_details().unwrap_or_default();
-        let status = answer.status().map(CommandInvocationStatus::as_str).unwrap_or_default();
-        let words = if details.is_empty() || details == status { status.to_owned() } else { format!("{status} ({details})") };
+        let status = answer
+            .status()
+            .map(CommandInvocationStatus::as_str)
+            .unwrap_or_default();
+        let words = if details.is_empty() || details == status {
+            status.to_owned()
+        } else {
+            format!("{status} ({details})")
+        };
         match answer.status() {
-            None | Some(CommandInvocationStatus::Pending | CommandInvocationStatus::InProgress | CommandInvocationStatus::Delayed | CommandInvocationStatus::Cancelling) => {
-                Command::InFlight { status: words }
-            }
+            None
+            | Some(
+                CommandInvocationStatus::Pending
+                | CommandInvocationStatus::InProgress
+                | CommandInvocationStatus::Delayed
+                | CommandInvocationStatus::Cancelling,
+            ) => Command::InFlight { status: words },
             // Only a command that ended well says anything: the line of one that was cut off may be half the truth.
-            Some(CommandInvocationStatus::Success) => match Answer::in_output(answer.standard_output_content().unwrap_or_default()) {
-                Some((answer, facts)) => Command::Answered(answer, facts),
-                None => Command::Ended { status: format!("{words}, without the document's line") },
-            },
+            Some(CommandInvocationStatus::Success) => {
+                match Answer::in_output(answer.standard_output_content().unwrap_or_default()) {
+                    Some((answer, facts)) => Command::Answered(answer, facts),
+                    None => Command::Ended {
+                        status: format!("{words}, without the document's line"),
+                    },
+                }
+            }
             Some(_) => Command::Ended { status: words },
         }
     }
 
     /// Starts the drain document on one instance. The wait inside it is bounded by the document's own default.
     pub async fn send_drain(&self, document: &str, id: &InstanceId) -> Result<(), Fault> {
-        let call = self.ssm().send_command().document_name(document).instance_ids(id.as_str());
-        let call = call.timeout_seconds(DELIVERY_TIMEOUT_SECONDS).comment("lifecycle-reaper: drain a terminating manager");
-        call.send().await.map(drop).map_err(Fault::of("SendCommand"))
+        let call = self
+            .ssm()
+            .send_command()
+            .document_name(document)
+            .instance_ids(id.as_str());
+        let call = call
+            .timeout_seconds(DELIVERY_TIMEOUT_SECONDS)
+            .comment("lifecycle-reaper: drain a terminating manager");
+        call.send()
+            .await
+            .map(drop)
+            .map_err(Fault::of("SendCommand"))
     }
 }
 
 fn is_for(command: &aws_sdk_ssm::types::Command, document: &str, id: &InstanceId) -> bool {
     // Where the configuration names a document by its ARN, SSM may answer with the name alone.
-    let same_document = command.document_name().is_none_or(|name| name == document || document.ends_with(&format!("/{name}")));
+    let same_document = command
+        .document_name()
+        .is_none_or(|name| name == document || document.ends_with(&format!("/{name}")));
     same_document && command.instance_ids().iter().any(|i| i == id.as_str())
 }
 
 /// A command without a time passed SSM's own filter: it is no older than `since`.
 fn sent(command: &aws_sdk_ssm::types::Command, since: Time) -> Option<Sent> {
-    let requested = command.requested_date_time().and_then(|t| DateTime::from_timestamp(t.secs(), t.subsec_nanos()));
+    let requested = command
+        .requested_date_time()
+        .and_then(|t| DateTime::from_timestamp(t.secs(), t.subsec_nanos()));
     Some(Sent {
         id: command.command_id()?.to_owned(),
         requested: requested.unwrap_or(since),
@@ -114,9 +173,13 @@ fn sent(command: &aws_sdk_ssm::types::Command, since: Time) -> Option<Sent> {
 /// The command is listed and its invocation isn't: just sent, or never delivered.
 fn without_invocation(command: &Sent) -> Command {
     match &command.status {
-        Some(status @ (CommandStatus::Failed | CommandStatus::TimedOut | CommandStatus::Cancelled)) => {
-            Command::Ended { status: format!("{}, never delivered", status.as_str()) }
-        }
-        _ => Command::InFlight { status: "not visible yet".into() },
+        Some(
+            status @ (CommandStatus::Failed | CommandStatus::TimedOut | CommandStatus::Cancelled),
+        ) => Command::Ended {
+            status: format!("{}, never delivered", status.as_str()),
+        },
+        _ => Command::InFlight {
+            status: "not visible yet".into(),
+        },
     }
 }

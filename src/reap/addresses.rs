@@ -4,7 +4,10 @@
 //! EC2 doesn't say how old an address is, and a successor's address is unassociated for seconds while it boots.
 //! So where no owner speaks, the first look is written down as a tag, where a crash can't lose it.
 
-use super::{ALLOCATED_TAG, Deletions, Evidence, FIRST_LOOK_TAG, Judgement, OwnerState, Reaper, Trail, Verdict, delete_singly, evidence::stamp};
+use super::{
+    ALLOCATED_TAG, Deletions, Evidence, FIRST_LOOK_TAG, Judgement, OwnerState, Reaper, Trail,
+    Verdict, delete_singly, evidence::stamp,
+};
 use crate::{
     aws::{Aws, tag_value},
     config::Config,
@@ -23,11 +26,30 @@ impl Reaper for Addresses {
         super::ADDRESSES
     }
 
-    fn list<'a>(&'a self, aws: &'a Aws, config: &'a Config) -> LocalBoxFuture<'a, Listing<Resource>> {
+    fn list<'a>(
+        &'a self,
+        aws: &'a Aws,
+        config: &'a Config,
+    ) -> LocalBoxFuture<'a, Listing<Resource>> {
         async move {
-            match aws.ec2().describe_addresses().send().await.map_err(Fault::of("DescribeAddresses")) {
-                Ok(answer) => Listing::complete(answer.addresses().iter().filter_map(|a| resource(a, config)).collect()),
-                Err(fault) => Listing { items: vec![], fault: Some(fault) },
+            match aws
+                .ec2()
+                .describe_addresses()
+                .send()
+                .await
+                .map_err(Fault::of("DescribeAddresses"))
+            {
+                Ok(answer) => Listing::complete(
+                    answer
+                        .addresses()
+                        .iter()
+                        .filter_map(|a| resource(a, config))
+                        .collect(),
+                ),
+                Err(fault) => Listing {
+                    items: vec![],
+                    fault: Some(fault),
+                },
             }
         }
         .boxed_local()
@@ -37,21 +59,43 @@ impl Reaper for Addresses {
         let mut trail = Trail::of(resource);
         trail.born(resource.allocated);
         if resource.keep {
-            return Some(trail.decide(Verdict::Keep, "keep-tag", format!("carries the tag {}", evidence.config.keep_tag)));
+            return Some(trail.decide(
+                Verdict::Keep,
+                "keep-tag",
+                format!("carries the tag {}", evidence.config.keep_tag),
+            ));
         }
         trail.pass("keep-tag", "not set");
-        let keep = if resource.marked.is_some() { Verdict::ForgetLook } else { Verdict::Keep };
+        let keep = if resource.marked.is_some() {
+            Verdict::ForgetLook
+        } else {
+            Verdict::Keep
+        };
         if let Some(bound) = resource.bound {
             return Some(trail.decide(keep, "in-use", bound));
         }
         trail.pass("in-use", "not associated");
-        let Some(owner) = &resource.owner else { return Some(two_looks(trail, resource, evidence)) };
+        let Some(owner) = &resource.owner else {
+            return Some(two_looks(trail, resource, evidence));
+        };
         let state = evidence.owner_state(owner);
         trail.owned_by(owner, state);
         Some(match state {
-            OwnerState::Live(word) => trail.decide(keep, "owner-lives", format!("its manager {owner} is {word}")),
-            OwnerState::Unknown => trail.decide(Verdict::Unproven, "owner-unknown", format!("its manager {owner} was not seen in what could be read")),
-            OwnerState::Gone(word) => trail.decide(Verdict::Orphan, "owner-gone", format!("its manager {owner} is {word}")),
+            OwnerState::Live(word) => trail.decide(
+                keep,
+                "owner-lives",
+                format!("its manager {owner} is {word}"),
+            ),
+            OwnerState::Unknown => trail.decide(
+                Verdict::Unproven,
+                "owner-unknown",
+                format!("its manager {owner} was not seen in what could be read"),
+            ),
+            OwnerState::Gone(word) => trail.decide(
+                Verdict::Orphan,
+                "owner-gone",
+                format!("its manager {owner} is {word}"),
+            ),
             OwnerState::Absent => match resource.allocated {
                 Some(_) => super::workers::absent(trail, "owner-absent", owner, evidence),
                 None => {
@@ -63,15 +107,26 @@ impl Reaper for Addresses {
                 trail.pass("owner-tag", "not an instance id");
                 two_looks(trail, resource, evidence)
             }
-            OwnerState::Malformed => trail.decide(Verdict::Unproven, "owner-tag", "its owner tag is not an instance id"),
+            OwnerState::Malformed => trail.decide(
+                Verdict::Unproven,
+                "owner-tag",
+                "its owner tag is not an instance id",
+            ),
         })
     }
 
-    fn delete<'a>(&'a self, aws: &'a Aws, resources: &'a [Resource]) -> LocalBoxFuture<'a, Deletions> {
+    fn delete<'a>(
+        &'a self,
+        aws: &'a Aws,
+        resources: &'a [Resource],
+    ) -> LocalBoxFuture<'a, Deletions> {
         delete_singly(resources, async |resource| {
             let call = aws.ec2().release_address().allocation_id(&resource.id);
             let call = call.set_network_border_group(resource.border_group.clone());
-            call.send().await.map(drop).map_err(Fault::of("ReleaseAddress"))
+            call.send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("ReleaseAddress"))
         })
         .boxed_local()
     }
@@ -81,10 +136,26 @@ impl Reaper for Addresses {
 fn two_looks(trail: Trail, address: &Resource, evidence: &Evidence<'_>) -> Judgement {
     const RULE: &str = "two-looks";
     match address.marked.filter(|mark| *mark <= evidence.now) {
-        None => trail.decide(Verdict::FirstLook(evidence.now), RULE, "unassociated at the first look; a second one comes after the grace period"),
+        None => trail.decide(
+            Verdict::FirstLook(evidence.now),
+            RULE,
+            "unassociated at the first look; a second one comes after the grace period",
+        ),
         Some(first) => match evidence.too_young_until(first) {
-            Some(until) => trail.decide(Verdict::Defer(Some(until)), RULE, format!("unassociated since {} at least; the second look comes at {}", stamp(first), stamp(until))),
-            None => trail.decide(Verdict::Orphan, RULE, format!("unassociated in two looks, the first at {}", stamp(first))),
+            Some(until) => trail.decide(
+                Verdict::Defer(Some(until)),
+                RULE,
+                format!(
+                    "unassociated since {} at least; the second look comes at {}",
+                    stamp(first),
+                    stamp(until)
+                ),
+            ),
+            None => trail.decide(
+                Verdict::Orphan,
+                RULE,
+                format!("unassociated in two looks, the first at {}", stamp(first)),
+            ),
         },
     }
 }
@@ -93,14 +164,22 @@ fn two_looks(trail: Trail, address: &Resource, evidence: &Evidence<'_>) -> Judge
 fn resource(address: &Address, config: &Config) -> Option<Resource> {
     let tags = address.tags();
     let owner = tag_value(tags, &config.owner_tag).map(str::to_owned);
-    let claimed = config.eip_tag.as_ref().is_some_and(|(key, value)| tag_value(tags, key) == Some(value));
+    let claimed = config
+        .eip_tag
+        .as_ref()
+        .is_some_and(|(key, value)| tag_value(tags, key) == Some(value));
     if owner.is_none() && !claimed {
         return None;
     }
     let is_set = |id: Option<&str>| id.is_some_and(|id| !id.is_empty());
     let bound = match () {
         () if address.service_managed().is_some() => Some("a service manages it"),
-        () if is_set(address.association_id()) || is_set(address.instance_id()) || is_set(address.network_interface_id()) => Some("associated"),
+        () if is_set(address.association_id())
+            || is_set(address.instance_id())
+            || is_set(address.network_interface_id()) =>
+        {
+            Some("associated")
+        }
         () => None,
     };
     Some(Resource {
@@ -108,13 +187,19 @@ fn resource(address: &Address, config: &Config) -> Option<Resource> {
         name: address.public_ip().map(str::to_owned),
         state: bound.unwrap_or("not associated").to_owned(),
         owner,
-        instance: address.instance_id().filter(|i| !i.is_empty()).map(str::to_owned),
+        instance: address
+            .instance_id()
+            .filter(|i| !i.is_empty())
+            .map(str::to_owned),
         keep: tag_value(tags, &config.keep_tag).is_some(),
         bound,
         claimed,
         allocated: unix_seconds(tag_value(tags, ALLOCATED_TAG)),
         marked: unix_seconds(tag_value(tags, FIRST_LOOK_TAG)),
-        border_group: address.network_border_group().filter(|g| !g.is_empty()).map(str::to_owned),
+        border_group: address
+            .network_border_group()
+            .filter(|g| !g.is_empty())
+            .map(str::to_owned),
         managed_by: managing_tool(tags),
         ..Resource::default()
     })
@@ -126,8 +211,16 @@ fn unix_seconds(value: Option<&str>) -> Option<Time> {
 
 /// The tool whose tags the address carries: then a person manages it, and `EIP_TAG` should not be on it.
 fn managing_tool(tags: &[Tag]) -> Option<String> {
-    let is = |tag: &Tag, word: &str| tag.key().is_some_and(|key| key.to_ascii_lowercase().contains(word));
-    let by = |tag: &Tag, word: &str| is(tag, "managed") && tag.value().is_some_and(|v| v.to_ascii_lowercase().contains(word));
+    let is = |tag: &Tag, word: &str| {
+        tag.key()
+            .is_some_and(|key| key.to_ascii_lowercase().contains(word))
+    };
+    let by = |tag: &Tag, word: &str| {
+        is(tag, "managed")
+            && tag
+                .value()
+                .is_some_and(|v| v.to_ascii_lowercase().contains(word))
+    };
     ["cloudformation", "terraform", "pulumi"]
         .into_iter()
         .find(|tool| tags.iter().any(|tag| is(tag, tool) || by(tag, tool)))

@@ -73,7 +73,13 @@ pub struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     /// Reads `world`; `drained` is the task's manager, if it is proven to have ended its jobs.
-    pub fn of(world: &'a World, task: &'a Task, drained: bool, config: &'a Config, now: Time) -> Self {
+    pub fn of(
+        world: &'a World,
+        task: &'a Task,
+        drained: bool,
+        config: &'a Config,
+        now: Time,
+    ) -> Self {
         let managed = |m: &&Member| config.groups.contains(&m.group);
         let mut key_users = HashMap::<&str, Vec<&Instance>>::new();
         for instance in &world.instances.items {
@@ -87,8 +93,19 @@ impl<'a> Evidence<'a> {
             config,
             now,
             drained: task.manager().filter(|_| drained),
-            instances: world.instances.items.iter().map(|i| (i.id.as_str(), i)).collect(),
-            members: world.members.items.iter().filter(managed).map(|m| (m.id.as_str(), m)).collect(),
+            instances: world
+                .instances
+                .items
+                .iter()
+                .map(|i| (i.id.as_str(), i))
+                .collect(),
+            members: world
+                .members
+                .items
+                .iter()
+                .filter(managed)
+                .map(|m| (m.id.as_str(), m))
+                .collect(),
             key_users,
             by_spot_request: world.instances.items.iter().filter_map(spot).collect(),
             tokens: BTreeSet::new(),
@@ -111,17 +128,27 @@ impl<'a> Evidence<'a> {
 
     /// The instances that were launched with a key pair, terminated ones included.
     pub fn users_of_key(&self, key: &str) -> &[&'a Instance] {
-        self.key_users.get(key).map(Vec::as_slice).unwrap_or_default()
+        self.key_users
+            .get(key)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     /// Whether an instance is a manager: a managed group lists it, or tagged it.
     pub fn is_manager(&self, instance: &Instance) -> bool {
-        self.members.contains_key(instance.id.as_str()) || instance.group.as_ref().is_some_and(|g| self.config.groups.contains(g))
+        self.members.contains_key(instance.id.as_str())
+            || instance
+                .group
+                .as_ref()
+                .is_some_and(|g| self.config.groups.contains(g))
     }
 
     /// Whose a docker-machine name is; `None` without an executor name.
     pub fn owner_of_name<'n>(&self, name: &'n str) -> Option<NameOwner<'n>> {
-        self.config.executor.as_ref().map(|executor| executor.owner_of(name, &self.tokens))
+        self.config
+            .executor
+            .as_ref()
+            .map(|executor| executor.owner_of(name, &self.tokens))
     }
 
     /// What is known of the manager `id`.
@@ -135,7 +162,9 @@ impl<'a> Evidence<'a> {
         match (self.instance(id).map(|i| i.state), self.members.get(id)) {
             (Some(state), _) if state.is_gone() => OwnerState::Gone(state.word()),
             (Some(state), _) => OwnerState::Live(state.word()),
-            (None, Some(member)) if member.lifecycle != "Terminated" => OwnerState::Live("listed by its group"),
+            (None, Some(member)) if member.lifecycle != "Terminated" => {
+                OwnerState::Live("listed by its group")
+            }
             (None, _) if self.is_whole() => OwnerState::Absent,
             (None, _) => OwnerState::Unknown,
         }
@@ -150,8 +179,14 @@ impl<'a> Evidence<'a> {
     pub fn older_than_every_live_manager(&self, born: Time) -> Result<String, String> {
         match &self.liveness {
             Liveness::NoneLives => Ok("no manager lives".into()),
-            Liveness::OldestBorn(oldest, id) if born + CLOCK_SKEW < *oldest => Ok(format!("older than every live manager (the oldest is {id}, born {})", stamp(*oldest))),
-            Liveness::OldestBorn(oldest, id) => Err(format!("not older than the live manager {id}, born {}: it may be its own", stamp(*oldest))),
+            Liveness::OldestBorn(oldest, id) if born + CLOCK_SKEW < *oldest => Ok(format!(
+                "older than every live manager (the oldest is {id}, born {})",
+                stamp(*oldest)
+            )),
+            Liveness::OldestBorn(oldest, id) => Err(format!(
+                "not older than the live manager {id}, born {}: it may be its own",
+                stamp(*oldest)
+            )),
             Liveness::Unknown(why) => Err(format!("the live managers are not known: {why}")),
         }
     }
@@ -177,18 +212,24 @@ impl<'a> Evidence<'a> {
 
     /// Tokens with a `-` that are ours because a tagged worker of a managed manager bears one.
     fn proven_tokens(&self, task: &Task) -> BTreeSet<String> {
-        let Some(executor) = &self.config.executor else { return BTreeSet::new() };
+        let Some(executor) = &self.config.executor else {
+            return BTreeSet::new();
+        };
         let nothing_proven = BTreeSet::new();
         let of_ours = self.world.instances.items.iter().filter(|worker| {
             worker.parent.as_deref().is_some_and(|parent| {
                 let by_task = task.manager().is_some_and(|m| m.as_str() == parent);
-                by_task || self.members.contains_key(parent) || self.instance(parent).is_some_and(|i| self.is_manager(i))
+                by_task
+                    || self.members.contains_key(parent)
+                    || self.instance(parent).is_some_and(|i| self.is_manager(i))
             })
         });
         of_ours
-            .filter_map(|worker| match executor.owner_of(worker.key_name.as_deref()?, &nothing_proven) {
-                NameOwner::OursIfToken(token, _) => Some(token.to_owned()),
-                _ => None,
+            .filter_map(|worker| {
+                match executor.owner_of(worker.key_name.as_deref()?, &nothing_proven) {
+                    NameOwner::OursIfToken(token, _) => Some(token.to_owned()),
+                    _ => None,
+                }
             })
             .collect()
     }
@@ -207,14 +248,28 @@ impl<'a> Evidence<'a> {
             if self.is_manager(instance) {
                 add(&instance.id);
             }
-            let is_ours = instance.key_name.as_deref().and_then(|key| self.owner_of_name(key)).is_some_and(|o| matches!(o, NameOwner::Ours(_)));
+            let is_ours = instance
+                .key_name
+                .as_deref()
+                .and_then(|key| self.owner_of_name(key))
+                .is_some_and(|o| matches!(o, NameOwner::Ours(_)));
             if let (true, Some(parent)) = (is_ours, &instance.parent) {
                 add(parent);
             }
         }
         for kind in [reap::KEY_PAIRS, reap::SPOT_REQUESTS] {
-            for resource in self.world.resources.get(kind).map(|l| l.items.as_slice()).unwrap_or_default() {
-                let is_ours = resource.key_name.as_deref().and_then(|key| self.owner_of_name(key)).is_some_and(|o| matches!(o, NameOwner::Ours(_)));
+            for resource in self
+                .world
+                .resources
+                .get(kind)
+                .map(|l| l.items.as_slice())
+                .unwrap_or_default()
+            {
+                let is_ours = resource
+                    .key_name
+                    .as_deref()
+                    .and_then(|key| self.owner_of_name(key))
+                    .is_some_and(|o| matches!(o, NameOwner::Ours(_)));
                 if let (true, Some(owner)) = (is_ours, &resource.owner) {
                     add(owner);
                 }
@@ -224,9 +279,14 @@ impl<'a> Evidence<'a> {
     }
 
     fn read_liveness(&self) -> Liveness {
-        for (what, fault) in [("instances", &self.world.instances.fault), ("groups", &self.world.members.fault)] {
+        for (what, fault) in [
+            ("instances", &self.world.instances.fault),
+            ("groups", &self.world.members.fault),
+        ] {
             if let Some(fault) = fault {
-                return Liveness::Unknown(format!("the {what} were not read to their end ({fault})"));
+                return Liveness::Unknown(format!(
+                    "the {what} were not read to their end ({fault})"
+                ));
             }
         }
         let mut oldest: Option<(Time, String)> = None;
@@ -238,12 +298,37 @@ impl<'a> Evidence<'a> {
                 oldest = Some((born, id));
             }
         }
-        oldest.map_or(Liveness::NoneLives, |(time, id)| Liveness::OldestBorn(time, id))
+        oldest.map_or(Liveness::NoneLives, |(time, id)| {
+            Liveness::OldestBorn(time, id)
+        })
+    }
+
+    /// The live managers of one managed group.
+    pub fn live_managers_of(&self, group: &str) -> Vec<&'a str> {
+        let of_group = self
+            .members
+            .values()
+            .filter(|m| m.group == group)
+            .map(|m| m.id.as_str());
+        let tagged = self
+            .world
+            .instances
+            .items
+            .iter()
+            .filter(|i| i.group.as_deref() == Some(group))
+            .map(|i| i.id.as_str());
+        of_group
+            .chain(tagged)
+            .filter(|id| matches!(self.owner_state(id), OwnerState::Live(_)))
+            .collect()
     }
 
     /// Members of managed groups that wait in a termination hook.
     pub fn waiting_managers(&self) -> Vec<InstanceId> {
-        let waiting = self.members.values().filter(|m| m.lifecycle == drain::TERMINATING_WAIT);
+        let waiting = self
+            .members
+            .values()
+            .filter(|m| m.lifecycle == drain::TERMINATING_WAIT);
         let mut ids: Vec<_> = waiting.filter_map(|m| InstanceId::parse(&m.id)).collect();
         ids.sort();
         ids

@@ -5,7 +5,10 @@
 //! docker-machine makes the key first and the instance afterwards: "unused" at one moment includes the keys of
 //! machines that are just being born.
 
-use super::{Deletions, Evidence, Judgement, OwnerState, Reaper, SPOT_REQUESTS, Trail, Verdict, delete_singly, evidence::stamp};
+use super::{
+    Deletions, Evidence, Judgement, OwnerState, Reaper, SPOT_REQUESTS, Trail, Verdict,
+    delete_singly, evidence::stamp,
+};
 use crate::{
     aws::{Aws, tag_value, time},
     config::Config,
@@ -24,11 +27,30 @@ impl Reaper for KeyPairs {
         super::KEY_PAIRS
     }
 
-    fn list<'a>(&'a self, aws: &'a Aws, config: &'a Config) -> LocalBoxFuture<'a, Listing<Resource>> {
+    fn list<'a>(
+        &'a self,
+        aws: &'a Aws,
+        config: &'a Config,
+    ) -> LocalBoxFuture<'a, Listing<Resource>> {
         async move {
-            match aws.ec2().describe_key_pairs().send().await.map_err(Fault::of("DescribeKeyPairs")) {
-                Ok(answer) => Listing::complete(answer.key_pairs().iter().filter_map(|k| resource(k, config)).collect()),
-                Err(fault) => Listing { items: vec![], fault: Some(fault) },
+            match aws
+                .ec2()
+                .describe_key_pairs()
+                .send()
+                .await
+                .map_err(Fault::of("DescribeKeyPairs"))
+            {
+                Ok(answer) => Listing::complete(
+                    answer
+                        .key_pairs()
+                        .iter()
+                        .filter_map(|k| resource(k, config))
+                        .collect(),
+                ),
+                Err(fault) => Listing {
+                    items: vec![],
+                    fault: Some(fault),
+                },
             }
         }
         .boxed_local()
@@ -47,11 +69,19 @@ impl Reaper for KeyPairs {
         };
         trail.pass("name", "ours exactly");
         if resource.keep {
-            return Some(trail.decide(Verdict::Keep, "keep-tag", format!("carries the tag {}", evidence.config.keep_tag)));
+            return Some(trail.decide(
+                Verdict::Keep,
+                "keep-tag",
+                format!("carries the tag {}", evidence.config.keep_tag),
+            ));
         }
         trail.pass("keep-tag", "not set");
         if !evidence.world.instances.is_complete() {
-            return Some(trail.decide(Verdict::Unproven, "users-unknown", "the instances that may use it were not read to their end"));
+            return Some(trail.decide(
+                Verdict::Unproven,
+                "users-unknown",
+                "the instances that may use it were not read to their end",
+            ));
         }
         match user(resource, evidence) {
             Some((verdict, fact)) => return Some(trail.decide(verdict, "in-use", fact)),
@@ -60,10 +90,17 @@ impl Reaper for KeyPairs {
         Some(unused(trail, resource, born, evidence))
     }
 
-    fn delete<'a>(&'a self, aws: &'a Aws, resources: &'a [Resource]) -> LocalBoxFuture<'a, Deletions> {
+    fn delete<'a>(
+        &'a self,
+        aws: &'a Aws,
+        resources: &'a [Resource],
+    ) -> LocalBoxFuture<'a, Deletions> {
         delete_singly(resources, async |resource| {
             let call = aws.ec2().delete_key_pair().key_name(&resource.id);
-            call.send().await.map(drop).map_err(Fault::of("DeleteKeyPair"))
+            call.send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("DeleteKeyPair"))
         })
         .boxed_local()
     }
@@ -71,33 +108,76 @@ impl Reaper for KeyPairs {
 
 /// Who uses the key, and whether that will pass by itself.
 fn user(key: &Resource, evidence: &Evidence<'_>) -> Option<(Verdict, String)> {
-    let users = || evidence.users_of_key(&key.id).iter().filter(|i| i.state != InstanceState::Terminated);
+    let users = || {
+        evidence
+            .users_of_key(&key.id)
+            .iter()
+            .filter(|i| i.state != InstanceState::Terminated)
+    };
     if let Some(instance) = users().find(|i| i.state != InstanceState::ShuttingDown) {
-        return Some((Verdict::Keep, format!("{} uses it and is {}", instance.id, instance.state.word())));
+        return Some((
+            Verdict::Keep,
+            format!("{} uses it and is {}", instance.id, instance.state.word()),
+        ));
     }
     if let Some(instance) = users().next() {
-        return Some((Verdict::Defer(None), format!("{} used it and is shutting down", instance.id)));
+        return Some((
+            Verdict::Defer(None),
+            format!("{} used it and is shutting down", instance.id),
+        ));
     }
     let requests = evidence.world.resources.get(SPOT_REQUESTS)?;
     // A read that will succeed next time is waited for. One that is denied never comes, and what a dead manager's
     // request needs a key for is nobody's loss.
-    if let Some(fault) = requests.fault.as_ref().filter(|f| f.disposition == Disposition::Retry) {
-        return Some((Verdict::Defer(None), format!("the spot requests that may use it could not be read ({})", fault.operation)));
+    if let Some(fault) = requests
+        .fault
+        .as_ref()
+        .filter(|f| f.disposition == Disposition::Retry)
+    {
+        return Some((
+            Verdict::Defer(None),
+            format!(
+                "the spot requests that may use it could not be read ({})",
+                fault.operation
+            ),
+        ));
     }
-    let request = requests.items.iter().find(|r| r.key_name.as_deref() == Some(key.id.as_str()))?;
+    let request = requests
+        .items
+        .iter()
+        .find(|r| r.key_name.as_deref() == Some(key.id.as_str()))?;
     // The request of a terminated instance ends by itself; an open one is judged on its own.
-    Some((Verdict::Keep, format!("the {} spot request {} uses it", request.state, request.id)))
+    Some((
+        Verdict::Keep,
+        format!("the {} spot request {} uses it", request.state, request.id),
+    ))
 }
 
-fn unused(mut trail: Trail, key: &Resource, born: crate::world::Time, evidence: &Evidence<'_>) -> Judgement {
-    let owner = key.owner.as_deref().or_else(|| evidence.users_of_key(&key.id).iter().find_map(|i| i.parent.as_deref()));
+fn unused(
+    mut trail: Trail,
+    key: &Resource,
+    born: crate::world::Time,
+    evidence: &Evidence<'_>,
+) -> Judgement {
+    let owner = key.owner.as_deref().or_else(|| {
+        evidence
+            .users_of_key(&key.id)
+            .iter()
+            .find_map(|i| i.parent.as_deref())
+    });
     let gone = match owner {
         None => None,
         Some(owner) => {
             let state = evidence.owner_state(owner);
             trail.owned_by(owner, state);
             match state {
-                OwnerState::Live(word) => return trail.decide(Verdict::Keep, "owner-lives", format!("its manager {owner} is {word}")),
+                OwnerState::Live(word) => {
+                    return trail.decide(
+                        Verdict::Keep,
+                        "owner-lives",
+                        format!("its manager {owner} is {word}"),
+                    );
+                }
                 OwnerState::Gone(word) => Some(format!("its manager {owner} is {word}")),
                 OwnerState::Absent => Some(format!("its manager {owner} is absent")),
                 OwnerState::Unknown | OwnerState::Malformed => None,
@@ -111,7 +191,11 @@ fn unused(mut trail: Trail, key: &Resource, born: crate::world::Time, evidence: 
     match evidence.too_young_until(born) {
         Some(until) => {
             trail.pass("owner", fact);
-            trail.decide(Verdict::Defer(Some(until)), "grace", format!("too young to tell before {}", stamp(until)))
+            trail.decide(
+                Verdict::Defer(Some(until)),
+                "grace",
+                format!("too young to tell before {}", stamp(until)),
+            )
         }
         None => trail.decide(Verdict::Orphan, "unused", fact),
     }

@@ -6,15 +6,22 @@
 
 mod addresses;
 mod evidence;
+mod fleets;
 mod key_pairs;
 mod spot_requests;
 mod verdict;
+mod worker_groups;
 mod workers;
 
 pub use evidence::{Evidence, Liveness, OwnerState};
 pub use verdict::{Judgement, Trail, Verdict};
 
-use crate::{aws::Aws, config::Config, fault::Fault, world::{Listing, Resource, World}};
+use crate::{
+    aws::Aws,
+    config::Config,
+    fault::Fault,
+    world::{Listing, Resource, World},
+};
 use futures_util::future::LocalBoxFuture;
 
 /// What became of the deletion of each id.
@@ -31,19 +38,31 @@ pub trait Reaper: Sync {
     }
 
     /// Reads what may have to be deleted, wherever it is not an instance.
-    fn list<'a>(&'a self, aws: &'a Aws, config: &'a Config) -> LocalBoxFuture<'a, Listing<Resource>>;
+    fn list<'a>(
+        &'a self,
+        aws: &'a Aws,
+        config: &'a Config,
+    ) -> LocalBoxFuture<'a, Listing<Resource>>;
 
     /// What there is to be judged, in a world that was read; workers are among the instances.
     fn candidates(&self, world: &World, evidence: &Evidence<'_>) -> Vec<Resource> {
         let _ = evidence;
-        world.resources.get(self.kind()).map(|listing| listing.items.clone()).unwrap_or_default()
+        world
+            .resources
+            .get(self.kind())
+            .map(|listing| listing.items.clone())
+            .unwrap_or_default()
     }
 
     /// Whether it is an orphan; `None` = it is nobody of ours, and not worth a line.
     fn judge(&self, resource: &Resource, evidence: &Evidence<'_>) -> Option<Judgement>;
 
     /// Deletes; one bad id never spares the others.
-    fn delete<'a>(&'a self, aws: &'a Aws, resources: &'a [Resource]) -> LocalBoxFuture<'a, Deletions>;
+    fn delete<'a>(
+        &'a self,
+        aws: &'a Aws,
+        resources: &'a [Resource],
+    ) -> LocalBoxFuture<'a, Deletions>;
 }
 
 /// The workers.
@@ -63,10 +82,12 @@ pub const ALLOCATED_TAG: &str = "lifecycle-reaper:allocated-at";
 /// Every kind, in the order of deletion: what starts instances before the instances, or a persistent request
 /// replaces the worker that was just terminated; what instances use after them.
 pub static REAPERS: &[&dyn Reaper] = &[
+    &fleets::Fleets,
     &spot_requests::SpotRequests,
     &workers::Workers,
     &key_pairs::KeyPairs,
     &addresses::Addresses,
+    &worker_groups::WorkerGroups,
 ];
 
 /// The reaper of a kind.
@@ -99,7 +120,10 @@ async fn delete_in_halves(
 }
 
 /// Deletes one by one, a few at a time: EC2 refills five tokens a second for calls that write.
-async fn delete_singly(resources: &[Resource], delete: impl AsyncFn(&Resource) -> Result<(), Fault>) -> Deletions {
+async fn delete_singly(
+    resources: &[Resource],
+    delete: impl AsyncFn(&Resource) -> Result<(), Fault>,
+) -> Deletions {
     use futures_util::stream::{self, StreamExt};
     const AT_ONCE: usize = 5;
     let delete = &delete;

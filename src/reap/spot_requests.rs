@@ -4,7 +4,9 @@
 //! It outlives its creator: an open one becomes an unmanaged, billed machine later, a persistent one replaces the
 //! worker that was terminated. So it goes first.
 
-use super::{Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict, delete_in_halves, workers};
+use super::{
+    Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict, delete_in_halves, workers,
+};
 use crate::{
     aws::{Aws, Page, pages, tag_value, time},
     config::Config,
@@ -28,16 +30,37 @@ impl Reaper for SpotRequests {
         super::SPOT_REQUESTS
     }
 
-    fn list<'a>(&'a self, aws: &'a Aws, config: &'a Config) -> LocalBoxFuture<'a, Listing<Resource>> {
-        let alive = Filter::builder().name("state").set_values(Some(ALIVE.map(String::from).to_vec())).build();
+    fn list<'a>(
+        &'a self,
+        aws: &'a Aws,
+        config: &'a Config,
+    ) -> LocalBoxFuture<'a, Listing<Resource>> {
+        let alive = Filter::builder()
+            .name("state")
+            .set_values(Some(ALIVE.map(String::from).to_vec()))
+            .build();
         async move {
             pages("DescribeSpotInstanceRequests", async |token| {
-                let call = aws.ec2().describe_spot_instance_requests().filters(alive.clone());
+                let call = aws
+                    .ec2()
+                    .describe_spot_instance_requests()
+                    .filters(alive.clone());
                 let call = call.max_results(PAGE_SIZE).set_next_token(token);
-                let answer = call.send().await.map_err(Fault::of("DescribeSpotInstanceRequests"))?;
-                let items = answer.spot_instance_requests().iter().filter_map(|r| resource(r, config));
-                let items = items.filter(|r| ALIVE.contains(&r.state.as_str())).collect();
-                Ok(Page { items, next: answer.next_token })
+                let answer = call
+                    .send()
+                    .await
+                    .map_err(Fault::of("DescribeSpotInstanceRequests"))?;
+                let items = answer
+                    .spot_instance_requests()
+                    .iter()
+                    .filter_map(|r| resource(r, config));
+                let items = items
+                    .filter(|r| ALIVE.contains(&r.state.as_str()))
+                    .collect();
+                Ok(Page {
+                    items,
+                    next: answer.next_token,
+                })
             })
             .await
         }
@@ -48,10 +71,16 @@ impl Reaper for SpotRequests {
         let mut trail = Trail::of(resource);
         trail.born(evidence.born(resource.key_name.as_deref(), resource.created));
         if resource.keep {
-            return Some(trail.decide(Verdict::Keep, "keep-tag", format!("carries the tag {}", evidence.config.keep_tag)));
+            return Some(trail.decide(
+                Verdict::Keep,
+                "keep-tag",
+                format!("carries the tag {}", evidence.config.keep_tag),
+            ));
         }
         trail.pass("keep-tag", "not set");
-        let instance = evidence.instance_of_spot_request(&resource.id).or_else(|| evidence.instance(resource.instance.as_deref()?));
+        let instance = evidence
+            .instance_of_spot_request(&resource.id)
+            .or_else(|| evidence.instance(resource.instance.as_deref()?));
         if let Some(instance) = instance {
             let worker = workers::judge(instance, evidence)?;
             if let (Some(owner), Some(state)) = (&worker.owner, worker.owner_state) {
@@ -65,26 +94,60 @@ impl Reaper for SpotRequests {
             let state = evidence.owner_state(owner);
             trail.owned_by(owner, state);
             return Some(match state {
-                OwnerState::Malformed => trail.decide(Verdict::Unproven, "owner-tag", "its owner tag is not an instance id"),
-                OwnerState::Live(word) => trail.decide(Verdict::Keep, "owner-lives", format!("its manager {owner} is {word}")),
-                OwnerState::Unknown => trail.decide(Verdict::Unproven, "owner-unknown", format!("its manager {owner} was not seen in what could be read")),
-                OwnerState::Gone(word) => trail.decide(Verdict::Orphan, "owner-gone", format!("its manager {owner} is {word}")),
+                OwnerState::Malformed => trail.decide(
+                    Verdict::Unproven,
+                    "owner-tag",
+                    "its owner tag is not an instance id",
+                ),
+                OwnerState::Live(word) => trail.decide(
+                    Verdict::Keep,
+                    "owner-lives",
+                    format!("its manager {owner} is {word}"),
+                ),
+                OwnerState::Unknown => trail.decide(
+                    Verdict::Unproven,
+                    "owner-unknown",
+                    format!("its manager {owner} was not seen in what could be read"),
+                ),
+                OwnerState::Gone(word) => trail.decide(
+                    Verdict::Orphan,
+                    "owner-gone",
+                    format!("its manager {owner} is {word}"),
+                ),
                 OwnerState::Absent => workers::absent(trail, "owner-absent", owner, evidence),
             });
         }
-        match resource.key_name.as_deref().and_then(|key| evidence.owner_of_name(key))? {
+        match resource
+            .key_name
+            .as_deref()
+            .and_then(|key| evidence.owner_of_name(key))?
+        {
             NameOwner::Ours(_) => Some(workers::by_time(trail, "key-name", evidence)),
-            NameOwner::OursIfToken(token, _) => {
-                Some(trail.decide(Verdict::Unproven, "token", format!("its key name is ours only if the token {token:?} is; RUNNER_TOKENS can say so")))
-            }
+            NameOwner::OursIfToken(token, _) => Some(trail.decide(
+                Verdict::Unproven,
+                "token",
+                format!(
+                    "its key name is ours only if the token {token:?} is; RUNNER_TOKENS can say so"
+                ),
+            )),
             NameOwner::Foreign | NameOwner::Unrelated => None,
         }
     }
 
-    fn delete<'a>(&'a self, aws: &'a Aws, resources: &'a [Resource]) -> LocalBoxFuture<'a, Deletions> {
+    fn delete<'a>(
+        &'a self,
+        aws: &'a Aws,
+        resources: &'a [Resource],
+    ) -> LocalBoxFuture<'a, Deletions> {
         delete_in_halves(resources, CHUNK, async |ids| {
-            let call = aws.ec2().cancel_spot_instance_requests().set_spot_instance_request_ids(Some(ids));
-            call.send().await.map(drop).map_err(Fault::of("CancelSpotInstanceRequests"))
+            let call = aws
+                .ec2()
+                .cancel_spot_instance_requests()
+                .set_spot_instance_request_ids(Some(ids));
+            call.send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("CancelSpotInstanceRequests"))
         })
         .boxed_local()
     }
@@ -93,11 +156,21 @@ impl Reaper for SpotRequests {
 fn resource(request: &SpotInstanceRequest, config: &Config) -> Option<Resource> {
     Some(Resource {
         id: request.spot_instance_request_id()?.to_owned(),
-        state: request.state().map(|s| s.as_str().to_owned()).unwrap_or_default(),
+        state: request
+            .state()
+            .map(|s| s.as_str().to_owned())
+            .unwrap_or_default(),
         created: request.create_time().and_then(time),
         owner: tag_value(request.tags(), &config.owner_tag).map(str::to_owned),
-        key_name: request.launch_specification().and_then(|l| l.key_name()).filter(|k| !k.is_empty()).map(str::to_owned),
-        instance: request.instance_id().filter(|i| !i.is_empty()).map(str::to_owned),
+        key_name: request
+            .launch_specification()
+            .and_then(|l| l.key_name())
+            .filter(|k| !k.is_empty())
+            .map(str::to_owned),
+        instance: request
+            .instance_id()
+            .filter(|i| !i.is_empty())
+            .map(str::to_owned),
         keep: tag_value(request.tags(), &config.keep_tag).is_some(),
         ..Resource::default()
     })

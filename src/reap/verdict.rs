@@ -76,12 +76,21 @@ impl Trail {
     /// Before the first rule.
     pub fn of(resource: &Resource) -> Self {
         let (owner, born) = (resource.owner.clone(), resource.created);
-        Self { resource: resource.clone(), before: vec![], owner, owner_state: None, born }
+        Self {
+            resource: resource.clone(),
+            before: vec![],
+            owner,
+            owner_state: None,
+            born,
+        }
     }
 
     /// A rule that did not decide.
     pub fn pass(&mut self, rule: &'static str, fact: impl Into<String>) {
-        self.before.push(Tried { rule, fact: fact.into() });
+        self.before.push(Tried {
+            rule,
+            fact: fact.into(),
+        });
     }
 
     /// Who owns the resource, and what is known of them.
@@ -101,8 +110,28 @@ impl Trail {
     }
 
     /// The rule that decides.
-    pub fn decide(self, verdict: Verdict, rule: &'static str, evidence: impl Into<String>) -> Judgement {
-        let Self { resource, before, owner, owner_state, born } = self;
-        Judgement { resource, verdict, rule, evidence: evidence.into(), before, owner, owner_state, born }
+    pub fn decide(
+        self,
+        verdict: Verdict,
+        rule: &'static str,
+        evidence: impl Into<String>,
+    ) -> Judgement {
+        let Self {
+            resource,
+            before,
+            owner,
+            owner_state,
+            born,
+        } = self;
+        Judgement {
+            resource,
+            verdict,
+            rule,
+            evidence: evidence.into(),
+            before,
+            owner,
+            owner_state,
+            born,
+        }
     }
 }

@@ -3,7 +3,10 @@
 //!
 //! docker-machine tags last: a manager killed in between leaves a worker that only its key name speaks for.
 
-use super::{Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict, delete_in_halves, evidence::stamp};
+use super::{
+    Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict, delete_in_halves,
+    evidence::stamp,
+};
 use crate::{
     aws::Aws,
     config::Config,
@@ -11,7 +14,10 @@ use crate::{
     names::NameOwner,
     world::{Instance, InstanceState, Listing, Resource, World},
 };
-use futures_util::{FutureExt, future::{self, LocalBoxFuture}};
+use futures_util::{
+    FutureExt,
+    future::{self, LocalBoxFuture},
+};
 
 /// AWS recommends batches well below its limit of 1,000.
 const CHUNK: usize = 100;
@@ -30,7 +36,10 @@ impl Reaper for Workers {
 
     fn candidates(&self, world: &World, evidence: &Evidence<'_>) -> Vec<Resource> {
         let alive = world.instances.items.iter().filter(|i| !i.state.is_gone());
-        alive.filter(|i| !evidence.is_manager(i) && (i.parent.is_some() || is_named(i, evidence))).map(resource).collect()
+        alive
+            .filter(|i| !evidence.is_manager(i) && (i.parent.is_some() || is_named(i, evidence)))
+            .map(resource)
+            .collect()
     }
 
     fn judge(&self, resource: &Resource, evidence: &Evidence<'_>) -> Option<Judgement> {
@@ -39,17 +48,27 @@ impl Reaper for Workers {
         Some(held_by_spot_request(judgement, evidence))
     }
 
-    fn delete<'a>(&'a self, aws: &'a Aws, resources: &'a [Resource]) -> LocalBoxFuture<'a, Deletions> {
+    fn delete<'a>(
+        &'a self,
+        aws: &'a Aws,
+        resources: &'a [Resource],
+    ) -> LocalBoxFuture<'a, Deletions> {
         delete_in_halves(resources, CHUNK, async |ids| {
             let call = aws.ec2().terminate_instances().set_instance_ids(Some(ids));
-            call.send().await.map(drop).map_err(Fault::of("TerminateInstances"))
+            call.send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("TerminateInstances"))
         })
         .boxed_local()
     }
 }
 
 fn is_named(instance: &Instance, evidence: &Evidence<'_>) -> bool {
-    let owner = instance.key_name.as_deref().and_then(|key| evidence.owner_of_name(key));
+    let owner = instance
+        .key_name
+        .as_deref()
+        .and_then(|key| evidence.owner_of_name(key));
     matches!(owner, Some(NameOwner::Ours(_) | NameOwner::OursIfToken(..)))
 }
 
@@ -74,14 +93,29 @@ pub(super) fn judge(instance: &Instance, evidence: &Evidence<'_>) -> Option<Judg
     let mut trail = Trail::of(&resource(instance));
     trail.born(evidence.born(instance.key_name.as_deref(), instance.launched));
     if instance.keep {
-        return Some(trail.decide(Verdict::Keep, "keep-tag", format!("carries the tag {}", evidence.config.keep_tag)));
+        return Some(trail.decide(
+            Verdict::Keep,
+            "keep-tag",
+            format!("carries the tag {}", evidence.config.keep_tag),
+        ));
     }
     trail.pass("keep-tag", "not set");
-    let name = instance.key_name.as_deref().and_then(|key| evidence.owner_of_name(key));
+    let name = instance
+        .key_name
+        .as_deref()
+        .and_then(|key| evidence.owner_of_name(key));
     match name {
-        Some(NameOwner::Foreign) => return Some(trail.decide(Verdict::Keep, "foreign-name", "its key name is another executor's")),
+        Some(NameOwner::Foreign) => {
+            return Some(trail.decide(
+                Verdict::Keep,
+                "foreign-name",
+                "its key name is another executor's",
+            ));
+        }
         Some(NameOwner::OursIfToken(token, _)) => {
-            let fact = format!("its key name is ours only if the token {token:?} is; RUNNER_TOKENS can say so");
+            let fact = format!(
+                "its key name is ours only if the token {token:?} is; RUNNER_TOKENS can say so"
+            );
             return Some(trail.decide(Verdict::Unproven, "token", fact));
         }
         Some(NameOwner::Ours(_)) => trail.pass("key-name", "ours exactly"),
@@ -98,24 +132,67 @@ fn by_parent(mut trail: Trail, parent: &str, evidence: &Evidence<'_>) -> Judgeme
     let state = evidence.owner_state(parent);
     trail.owned_by(parent, state);
     match state {
-        OwnerState::Malformed => trail.decide(Verdict::Unproven, "parent-tag", "its parent tag is not an instance id"),
-        OwnerState::Live(word) => trail.decide(Verdict::Keep, "parent-lives", format!("its manager {parent} is {word}")),
-        OwnerState::Unknown => trail.decide(Verdict::Unproven, "parent-unknown", format!("its manager {parent} was not seen in what could be read")),
+        OwnerState::Malformed => trail.decide(
+            Verdict::Unproven,
+            "parent-tag",
+            "its parent tag is not an instance id",
+        ),
+        OwnerState::Live(word) => trail.decide(
+            Verdict::Keep,
+            "parent-lives",
+            format!("its manager {parent} is {word}"),
+        ),
+        OwnerState::Unknown => trail.decide(
+            Verdict::Unproven,
+            "parent-unknown",
+            format!("its manager {parent} was not seen in what could be read"),
+        ),
         OwnerState::Gone(word) => match finishing_until(parent, evidence) {
-            Some(until) => trail.decide(Verdict::Defer(Some(until)), "worker-grace", format!("its manager {parent} is {word} and was not drained; its jobs may run until {}", stamp(until))),
-            None => trail.decide(Verdict::Orphan, "parent-gone", format!("its manager {parent} is {word}")),
+            Some(until) => trail.decide(
+                Verdict::Defer(Some(until)),
+                "worker-grace",
+                format!(
+                    "its manager {parent} is {word} and was not drained; its jobs may run until {}",
+                    stamp(until)
+                ),
+            ),
+            None => trail.decide(
+                Verdict::Orphan,
+                "parent-gone",
+                format!("its manager {parent} is {word}"),
+            ),
         },
         OwnerState::Absent => absent(trail, "parent-absent", parent, evidence),
     }
 }
 
 /// The manager can't be found: what names it proves that it once was, if it is older than the grace period.
-pub(super) fn absent(trail: Trail, rule: &'static str, owner: &str, evidence: &Evidence<'_>) -> Judgement {
+pub(super) fn absent(
+    trail: Trail,
+    rule: &'static str,
+    owner: &str,
+    evidence: &Evidence<'_>,
+) -> Judgement {
     match trail.birth() {
-        None => trail.decide(Verdict::Unproven, rule, format!("its manager {owner} is absent, and its own age can't be read")),
+        None => trail.decide(
+            Verdict::Unproven,
+            rule,
+            format!("its manager {owner} is absent, and its own age can't be read"),
+        ),
         Some(born) => match evidence.too_young_until(born) {
-            Some(until) => trail.decide(Verdict::Defer(Some(until)), rule, format!("its manager {owner} is absent, but it is too young to tell before {}", stamp(until))),
-            None => trail.decide(Verdict::Orphan, rule, format!("its manager {owner} is absent, and it is older than the grace period")),
+            Some(until) => trail.decide(
+                Verdict::Defer(Some(until)),
+                rule,
+                format!(
+                    "its manager {owner} is absent, but it is too young to tell before {}",
+                    stamp(until)
+                ),
+            ),
+            None => trail.decide(
+                Verdict::Orphan,
+                rule,
+                format!("its manager {owner} is absent, and it is older than the grace period"),
+            ),
         },
     }
 }
@@ -131,7 +208,11 @@ pub(super) fn by_time(mut trail: Trail, rule: &'static str, evidence: &Evidence<
         Ok(fact) => match evidence.too_young_until(born) {
             Some(until) => {
                 trail.pass("older-than-managers", fact);
-                trail.decide(Verdict::Defer(Some(until)), rule, format!("too young to tell before {}", stamp(until)))
+                trail.decide(
+                    Verdict::Defer(Some(until)),
+                    rule,
+                    format!("too young to tell before {}", stamp(until)),
+                )
             }
             None => trail.decide(Verdict::Orphan, rule, fact),
         },
@@ -147,7 +228,8 @@ fn finishing_until(parent: &str, evidence: &Evidence<'_>) -> Option<crate::world
     let manager = evidence.instance(parent)?;
     // EC2 doesn't always say when; then the wait is as long as EC2 says shutting-down, and no longer.
     let Some(died) = manager.died else {
-        return (manager.state == InstanceState::ShuttingDown).then(|| evidence.now + evidence.config.worker_grace);
+        return (manager.state == InstanceState::ShuttingDown)
+            .then(|| evidence.now + evidence.config.worker_grace);
     };
     let until = died + evidence.config.worker_grace;
     (evidence.now < until).then_some(until)
@@ -156,10 +238,21 @@ fn finishing_until(parent: &str, evidence: &Evidence<'_>) -> Option<crate::world
 /// A worker whose spot request could not be looked at waits for the next pass: a persistent request that outlives it
 /// would start another. A listing that is denied never comes, so it holds nothing up.
 fn held_by_spot_request(judgement: Judgement, evidence: &Evidence<'_>) -> Judgement {
-    let unread = evidence.world.resources.get(super::SPOT_REQUESTS).and_then(|l| l.fault.as_ref());
+    let unread = evidence
+        .world
+        .resources
+        .get(super::SPOT_REQUESTS)
+        .and_then(|l| l.fault.as_ref());
     let unread = unread.is_some_and(|fault| fault.disposition == Disposition::Retry);
-    if !unread || judgement.resource.spot_request.is_none() || judgement.verdict != Verdict::Orphan {
+    if !unread || judgement.resource.spot_request.is_none() || judgement.verdict != Verdict::Orphan
+    {
         return judgement;
     }
-    Judgement { verdict: Verdict::Defer(None), rule: "spot-request-first", evidence: "an orphan, but its spot request could not be listed and must be cancelled first".into(), ..judgement }
+    Judgement {
+        verdict: Verdict::Defer(None),
+        rule: "spot-request-first",
+        evidence: "an orphan, but its spot request could not be listed and must be cancelled first"
+            .into(),
+        ..judgement
+    }
 }
