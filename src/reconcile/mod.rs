@@ -1,0 +1,227 @@
+//! One pass: observe, plan, act, and say what comes next.
+//!
+//! A pass doesn't wait for the world and remembers nothing between deliveries: the state is in AWS. Every pass may
+//! run twice at once, late, or be cut off after any call.
+
+mod draining;
+mod reaping;
+
+use crate::{
+    act::Results,
+    aws::Aws,
+    config::{Config, Mode},
+    drain::{self, Next},
+    fault::Fault,
+    observe, pace,
+    plan::ReapPlan,
+    reap::{Evidence, OwnerState},
+    task::{Change, Delivery, InstanceId, Task, ToldBy},
+    world::{Answer, Command},
+};
+use chrono::TimeDelta;
+
+/// What comes after a pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing is left to do.
+    Done,
+    /// Come again after so long.
+    Again(TimeDelta),
+    /// A person must act.
+    Failed(Fault),
+}
+
+impl Outcome {
+    /// The word for logs and replies.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Done => "Done",
+            Self::Again(_) => "Again",
+            Self::Failed(_) => "Failed",
+        }
+    }
+}
+
+/// What one pass did, for the log, the reply and the metrics.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What comes next.
+    pub outcome: Outcome,
+    /// Why, in words.
+    pub reason: String,
+    /// Every decision about a resource.
+    pub plan: ReapPlan,
+    /// What became of the steps.
+    pub results: Results,
+    /// The hook that this pass released, and how long it had waited.
+    pub released: Option<Released>,
+    /// Managers that wait in a hook, as a sweep found them.
+    pub waiting: Vec<InstanceId>,
+}
+
+/// A hook that was completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Released {
+    /// Why.
+    pub why: drain::Release,
+    /// Since the task was first seen.
+    pub after: TimeDelta,
+}
+
+impl Report {
+    fn new(outcome: Outcome, reason: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            reason: reason.into(),
+            plan: ReapPlan::default(),
+            results: Results::default(),
+            released: None,
+            waiting: vec![],
+        }
+    }
+}
+
+/// A sweep that continues for longer leaves the rest to the next one: sweeps must not pile up on the queue.
+const LONGEST_SWEEP: TimeDelta = TimeDelta::hours(12);
+/// At most so many waiting managers are woken by one sweep.
+const WAKES_PER_SWEEP: usize = 50;
+
+/// One pass for one task.
+struct Pass<'a> {
+    aws: &'a Aws,
+    config: &'a Config,
+    task: &'a Task,
+    delivery: &'a Delivery,
+}
+
+/// Runs one pass for `task`.
+pub async fn pass(aws: &Aws, config: &Config, task: &Task, delivery: &Delivery) -> Report {
+    let pass = Pass {
+        aws,
+        config,
+        task,
+        delivery,
+    };
+    match task {
+        Task::Terminate {
+            manager,
+            to_warm_pool,
+            ..
+        } => pass.terminate(manager, *to_warm_pool).await,
+        Task::Wake { manager, .. } => pass.wake(manager).await,
+        Task::Reap { manager, told_by } => pass.reap_one(manager, *told_by).await,
+        Task::Sweep { .. } => pass.sweep().await,
+    }
+}
+
+impl Pass<'_> {
+    async fn terminate(&self, manager: &InstanceId, to_warm_pool: bool) -> Report {
+        let view = observe::manager(self.aws, self.task, self.delivery, manager, self.config).await;
+        match drain::next(self.task, self.delivery, &view, self.config, self.aws.now()) {
+            Next::Reap | Next::AwaitGone if to_warm_pool => Report::new(
+                Outcome::Done,
+                "the manager went to its warm pool: nothing of it is reaped",
+            ),
+            Next::Reap => {
+                let drained = matches!(
+                    view.command,
+                    Command::Answered(Answer::Stopped | Answer::NothingToDrain, _)
+                );
+                let world = observe::world(self.aws, self.config).await;
+                self.reap(&world, drained).await
+            }
+            next => self.drain(&view, next).await,
+        }
+    }
+
+    /// One look at one manager; whatever comes of it, the hook's own message or the sweep carries on.
+    async fn wake(&self, manager: &InstanceId) -> Report {
+        let view = observe::manager(self.aws, self.task, self.delivery, manager, self.config).await;
+        // The group knows since when the manager terminates; the wake itself is only moments old.
+        let first_seen = view.began.unwrap_or(self.delivery.first_seen);
+        let delivery = Delivery {
+            first_seen,
+            ..Delivery::first(self.aws.now())
+        };
+        let report = match drain::next(self.task, &delivery, &view, self.config, self.aws.now()) {
+            Next::Leave(reason) => Report::new(Outcome::Done, reason),
+            Next::Reap | Next::AwaitGone => {
+                Report::new(Outcome::Done, "no hook of ours waits for it")
+            }
+            next => {
+                Pass {
+                    delivery: &delivery,
+                    ..*self
+                }
+                .drain(&view, next)
+                .await
+            }
+        };
+        match report.outcome {
+            Outcome::Again(_) => Report {
+                outcome: Outcome::Done,
+                ..report
+            },
+            Outcome::Done | Outcome::Failed(_) => report,
+        }
+    }
+
+    /// A manager is said to be gone: reap, if EC2 agrees.
+    async fn reap_one(&self, manager: &InstanceId, told_by: ToldBy) -> Report {
+        let world = observe::world(self.aws, self.config).await;
+        let evidence = Evidence::of(&world, self.task, false, self.config, self.aws.now());
+        let OwnerState::Live(word) = evidence.owner_state(manager.as_str()) else {
+            return self.reap(&world, false).await;
+        };
+        tracing::warn!(instance_id = %manager, state = word, "manager alive: nothing is reaped");
+        let is_stale = self.delivery.age(self.aws.now()) > drain::LONGEST_WAIT;
+        let outcome = match told_by {
+            ToldBy::TerminateSuccessful if !is_stale && self.config.mode == Mode::Enforce => {
+                Outcome::Again(pace::SHORTEST_DELAY)
+            }
+            _ => Outcome::Done,
+        };
+        Report::new(
+            outcome,
+            format!("refused: the manager {manager} is {word}; nothing of it is reaped"),
+        )
+    }
+
+    /// Looks at everything, and wakes each manager that waits in a hook: its message may have been lost.
+    async fn sweep(&self) -> Report {
+        let world = observe::world(self.aws, self.config).await;
+        let waiting =
+            Evidence::of(&world, self.task, false, self.config, self.aws.now()).waiting_managers();
+        let mut report = self.reap(&world, false).await;
+        if self.writes() {
+            for manager in waiting.iter().take(WAKES_PER_SWEEP) {
+                let task = Task::Wake {
+                    manager: manager.clone(),
+                    change: Change::FoundWaiting,
+                };
+                let woken = Pass {
+                    task: &task,
+                    delivery: &Delivery::first(self.aws.now()),
+                    ..*self
+                }
+                .wake(manager)
+                .await;
+                tracing::info!(instance_id = %manager, outcome = woken.outcome.word(), "found waiting: {}", woken.reason);
+                report.released = report.released.or(woken.released);
+            }
+        }
+        report.waiting = waiting;
+        if matches!(report.outcome, Outcome::Again(_))
+            && self.delivery.age(self.aws.now()) > LONGEST_SWEEP
+        {
+            report.outcome = Outcome::Done;
+            report.reason = format!("{}; left to the next sweep", report.reason);
+        }
+        report
+    }
+
+    /// Whether this pass may write at all.
+    fn writes(&self) -> bool {
+        self.config.mode == Mode::Enforce && !matches!(self.task, Task::Sweep { writes: false })
+    }
+}

@@ -1,0 +1,142 @@
+//! The steps about what a manager left.
+
+use super::{Outcome, Pass, Report};
+use crate::{
+    act::{self, Results},
+    check::check,
+    config::Config,
+    fault::{Disposition, Fault},
+    pace,
+    plan::{ReapPlan, plan_reap},
+    reap::{Evidence, OwnerState},
+    task::{Delivery, Task},
+    world::{Time, World},
+};
+
+impl Pass<'_> {
+    /// Plans, checks and carries out; `drained` = the task's manager ended its jobs before it went.
+    pub(super) async fn reap(&self, world: &World, drained: bool) -> Report {
+        let (config, now) = (self.config, self.aws.now());
+        let plan = plan_reap(
+            self.task,
+            &Evidence::of(world, self.task, drained, config, now),
+        );
+        log_plan(&plan, world, config, now);
+        if let Err(violation) = check(&plan, world, config, now) {
+            tracing::error!(%violation, "nothing is deleted");
+            let fault = Fault::stop("check", violation.to_string());
+            return Report {
+                plan,
+                ..Report::new(Outcome::Failed(fault), violation.to_string())
+            };
+        }
+        if !self.writes() {
+            let reason = format!("nothing is written: {} would be deleted", plan.deletions());
+            let results = Results {
+                faults: unread(world, config),
+                ..Results::default()
+            };
+            return Report {
+                plan,
+                results,
+                ..Report::new(Outcome::Done, reason)
+            };
+        }
+        let mut results = act::reap(self.aws, &plan).await;
+        results.faults.extend(unread(world, config));
+        let (outcome, reason) = outcome(self.task, self.delivery, &plan, &results, now);
+        Report {
+            plan,
+            results,
+            ..Report::new(outcome, reason)
+        }
+    }
+}
+
+/// What could not be read to its end, of all that is judged or protects.
+fn unread(world: &World, config: &Config) -> Vec<Fault> {
+    let kinds = world
+        .resources
+        .iter()
+        .filter(|(kind, _)| config.kinds.contains(kind))
+        .filter_map(|(_, l)| l.fault.clone());
+    kinds
+        .chain(world.instances.fault.clone())
+        .chain(world.members.fault.clone())
+        .collect()
+}
+
+/// What comes after a reaping pass, given what failed.
+fn outcome(
+    task: &Task,
+    delivery: &Delivery,
+    plan: &ReapPlan,
+    results: &Results,
+    now: Time,
+) -> (Outcome, String) {
+    if let Some(fault) = results
+        .faults
+        .iter()
+        .find(|f| f.disposition == Disposition::Retry)
+    {
+        return (
+            Outcome::Again(pace::backoff(task, delivery)),
+            format!("not all could be read or deleted: {fault}"),
+        );
+    }
+    let deleted: usize = results.deleted.values().sum();
+    if results.effective() > 0 || plan.over_limit > 0 {
+        let reason = format!(
+            "{deleted} deleted, {} wait for the next pass: another look must find nothing",
+            plan.over_limit
+        );
+        return (Outcome::Again(pace::SETTLE), reason);
+    }
+    if let Some(look) = plan.next_look {
+        let delay =
+            pace::whole_seconds(look - now).clamp(pace::SHORTEST_DELAY, pace::LONGEST_DELAY);
+        return (
+            Outcome::Again(delay),
+            "something can't be judged yet".into(),
+        );
+    }
+    match results.faults.first() {
+        Some(fault) => (Outcome::Failed(fault.clone()), fault.to_string()),
+        None => (Outcome::Done, "nothing is left".into()),
+    }
+}
+
+fn log_plan(plan: &ReapPlan, world: &World, config: &Config, now: Time) {
+    for (kind, judgement) in &plan.judged {
+        let age_seconds = judgement.born.map(|born| (now - born).num_seconds());
+        let state = judgement.owner_state.map(OwnerState::word);
+        tracing::info!(
+            kind,
+            id = judgement.resource.id,
+            age_seconds,
+            owner = judgement.owner,
+            owner_state = state,
+            rule = judgement.rule,
+            verdict = judgement.verdict.word(),
+            "{}",
+            judgement.evidence,
+        );
+        if let Some(tool) = judgement
+            .resource
+            .managed_by
+            .as_deref()
+            .filter(|_| judgement.resource.claimed)
+        {
+            tracing::warn!(
+                kind,
+                id = judgement.resource.id,
+                tool,
+                "carries EIP_TAG and looks managed by {tool}: EIP_TAG is for addresses that nobody manages"
+            );
+        }
+    }
+    for fault in unread(world, config) {
+        tracing::error!(aws_code = fault.code, %fault, "not read to its end: what hangs on it is not judged");
+    }
+    tracing::info!(counts = %serde_json::json!(plan.counts()), over_limit = plan.over_limit, "planned: {} to delete", plan.deletions());
+}
