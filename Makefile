@@ -1,0 +1,39 @@
+# The developer's commands. CI calls these; nothing is done elsewhere that isn't here.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+# Builds are kept outside the checkout, so that a fresh clone reuses them.
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lifecycle-reaper/target
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-pure test-rust test-emulator check sim mutants check-infra
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## the main job on a local AWS: a manager terminates, is drained, released and cleaned up after
+	tests/emulator/python -m emulator.demo
+
+test: check test-rust test-emulator ## everything but infra and benchmarks
+
+check: ## format and lints, warnings are errors
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+
+test-pure: ## the pure core alone: seconds after a change
+	cargo test --locked --lib
+
+test-rust: ## all Rust tests, 200 simulated histories among them
+	cargo test --locked
+
+test-emulator: ## the local AWS's own tests, and the real binary on it
+	tests/emulator/run
+
+sim: ## 10,000 simulated histories; SEEDS=n for another number, SEED=n replays one with its timeline
+	SEEDS=$${SEEDS:-10000} cargo test --locked --test it -- --ignored --nocapture sim_many
+
+mutants: ## plants the predecessors' defects one by one and shows what catches each
+	tests/mutants/run
+
+check-infra: ## Terraform, SAM, policies, drain document, all offline
+	infra/check
