@@ -17,6 +17,9 @@ const MARGIN: TimeDelta = TimeDelta::seconds(60);
 /// After a task is so old no hook can wait for it any more.
 const STALE: TimeDelta = TimeDelta::hours(49);
 
+/// A group that took a termination back doesn't say so: after so long we believe that it did.
+const TAKEN_BACK: TimeDelta = TimeDelta::hours(1);
+
 /// What comes next for a manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -173,6 +176,9 @@ pub fn next(
         (Action::Over, Host::Gone(_), _) => Next::Reap,
         // No hook waits so long: what is left is to look at everything once and to let the message go.
         _ if stale => Next::Reap,
+        (Action::Over, _, _) if !is_going(view) && delivery.age(now) > TAKEN_BACK => Next::Leave(
+            "the manager is not terminating, and EC2 says that it lives: the termination was taken back, or never was".into(),
+        ),
         (Action::Over, _, _) => Next::AwaitGone,
         (_, Host::Gone(state), _) => Next::Release(Release::ManagerDown(state)),
         (_, Host::Stopped, _) => Next::Release(Release::ManagerDown("stopped")),
@@ -275,6 +281,14 @@ fn without_hook(change: &Change, view: &ManagerView, config: &Config) -> Option<
 
 /// The state in which a termination hook waits.
 pub const TERMINATING_WAIT: &str = "Terminating:Wait";
+
+/// Whether the group is about to let the instance go.
+pub fn is_going(view: &ManagerView) -> bool {
+    view.lifecycle.as_ref().is_ok_and(|l| {
+        l.as_ref()
+            .is_some_and(|l| l.state.starts_with("Terminating"))
+    })
+}
 
 fn hooks_are_none(view: &ManagerView) -> bool {
     view.hooks.as_ref().is_ok_and(Vec::is_empty)

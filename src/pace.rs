@@ -1,8 +1,9 @@
 //! When to come again: pure arithmetic over deliveries, deadlines and heartbeats.
 
 use crate::{
+    drain::{TERMINATING_WAIT, is_going},
     task::{Delivery, Task},
-    world::Time,
+    world::{ManagerView, Time},
 };
 use chrono::TimeDelta;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -62,6 +63,20 @@ pub fn while_draining(
         .max(spread)
         .min(longest)
         .min(until_deadline)
+}
+
+/// Until an instance is gone that no hook of ours holds: soon where its group lets it go, rarely where another
+/// team's hook holds it or where it isn't terminating at all.
+pub fn until_gone(task: &Task, delivery: &Delivery, view: &ManagerView) -> TimeDelta {
+    let is_held = view
+        .lifecycle
+        .as_ref()
+        .is_ok_and(|l| l.as_ref().is_some_and(|l| l.state == TERMINATING_WAIT));
+    if is_going(view) && !is_held {
+        SHORTEST_DELAY
+    } else {
+        backoff(task, delivery)
+    }
 }
 
 /// Rounded up, because a queue counts whole seconds and a pass a moment before its time would do nothing.

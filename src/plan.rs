@@ -62,7 +62,7 @@ pub fn plan_drain(
     };
     let (actions, again) = match &next {
         Next::Reap | Next::Leave(_) => (vec![], None),
-        Next::AwaitGone => (vec![], Some(pace::SHORTEST_DELAY)),
+        Next::AwaitGone => (vec![], Some(pace::until_gone(task, delivery, view))),
         Next::Release(_) => (each(DrainAction::Complete), Some(pace::SHORTEST_DELAY)),
         Next::Hold(_) | Next::Send(_) => {
             let heartbeat = hooks.iter().map(|h| h.heartbeat_timeout).min();

@@ -128,7 +128,7 @@ fn outcome(
     if faults.iter().any(|f| f.disposition == Disposition::Gone)
         && matches!(plan.next, Next::Release(_))
     {
-        return Outcome::Again(again.max(pace::SETTLE));
+        return Outcome::Again(again.max(pace::SETTLE).max(pace::backoff(task, delivery)));
     }
     Outcome::Again(again)
 }

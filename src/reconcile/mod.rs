@@ -130,6 +130,10 @@ impl Pass<'_> {
                 let world = observe::world(self.aws, self.config).await;
                 self.reap(&world, drained).await
             }
+            Next::Leave(reason) => {
+                tracing::warn!(instance_id = %manager, "left alone: {reason}");
+                Report::new(Outcome::Done, reason)
+            }
             next => self.drain(&view, next).await,
         }
     }
