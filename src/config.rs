@@ -107,6 +107,8 @@ impl std::error::Error for ConfigErrors {}
 
 /// The longest that AWS lets a lifecycle action wait.
 const LONGEST_WAIT_SECONDS: i64 = 48 * 3600;
+/// EC2 has needed minutes to show a new instance.
+const SHORTEST_SAFE_GRACE: TimeDelta = TimeDelta::seconds(300);
 /// EC2 shows a terminated instance for about an hour: a longer worker grace could not be kept.
 const LONGEST_WORKER_GRACE_SECONDS: i64 = 3600;
 
@@ -148,8 +150,8 @@ impl Config {
             executor: vars.executor(),
             mode,
             drain,
-            drain_timeout: vars.seconds("DRAIN_TIMEOUT_SECONDS", 7200, 60..=LONGEST_WAIT_SECONDS),
-            grace: vars.seconds("GRACE_SECONDS", 900, 60..=7 * 24 * 3600),
+            drain_timeout: vars.seconds("DRAIN_TIMEOUT_SECONDS", 7200, 1..=LONGEST_WAIT_SECONDS),
+            grace: vars.seconds("GRACE_SECONDS", 900, 0..=7 * 24 * 3600),
             worker_grace: vars.seconds("WORKER_GRACE_SECONDS", 0, 0..=LONGEST_WORKER_GRACE_SECONDS),
             parent_tag: vars.tag_key("PARENT_TAG", "gitlab-runner-parent-id"),
             owner_tag: vars.tag_key("OWNER_TAG", "lifecycle-reaper:owner"),
@@ -183,6 +185,12 @@ impl Config {
         }
         if self.executor.is_none() {
             warnings.push("EXECUTOR_NAME is not set: key pairs, spot requests and untagged workers are judged by tags and instances alone".into());
+        }
+        if self.grace < SHORTEST_SAFE_GRACE {
+            warnings.push(format!(
+                "GRACE_SECONDS={}: EC2 may show a new instance later than that, and what it owns would look orphaned",
+                self.grace.num_seconds()
+            ));
         }
         if let Some(max) = self.max_receive_count {
             let reach = i64::from(max) * crate::pace::LONGEST_DELAY.num_seconds();

@@ -94,6 +94,12 @@ const STOP: &[&str] = &[
     "KMS.AccessDeniedException",
 ];
 
+/// SQS has one code for each of its dialects.
+const NO_SUCH_QUEUE: [&str; 2] = [
+    "QueueDoesNotExist",
+    "AWS.SimpleQueueService.NonExistentQueue",
+];
+
 /// SSM has no agent for the instance's platform.
 const UNSUPPORTED_PLATFORM: &str = "UnsupportedPlatformType";
 
@@ -185,6 +191,11 @@ impl Fault {
             disposition: Disposition::Stop,
             ..Self::retry(operation, message)
         }
+    }
+
+    /// Whether SQS knows no such queue.
+    pub fn is_no_such_queue(&self) -> bool {
+        NO_SUCH_QUEUE.contains(&self.code.as_str())
     }
 
     /// Whether SSM can never run a command there.

@@ -7,12 +7,13 @@ use crate::{
     aws::{Aws, Evidential},
     config::{Config, Drain},
     drain::TERMINATING_WAIT,
-    reap::REAPERS,
+    reap::{self, REAPERS},
     task::{Change, Delivery, InstanceId, Task},
-    world::{Command, InstanceState, ManagerView, Time, World},
+    world::{Command, Instance, InstanceState, Listing, ManagerView, Resource, Time, World},
 };
 use chrono::TimeDelta;
 use futures_util::future::{join, join_all, join3};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// A command that was requested shortly before the message was sent may be the message's own, sent by a twin.
 const BEFORE_FIRST_SEEN: TimeDelta = TimeDelta::seconds(60);
@@ -115,22 +116,47 @@ async fn began(aws: &Aws, task: &Task, id: &InstanceId, view: &ManagerView) -> O
 /// Reads everything that a reaping pass judges, and what protects it.
 pub async fn world(aws: &Aws, config: &Config) -> World {
     // Spot requests protect keys and come before workers, whether or not they are judged themselves.
-    let needed = REAPERS
-        .iter()
-        .filter(|r| config.kinds.contains(&r.kind()) || r.kind() == crate::reap::SPOT_REQUESTS);
-    let listings =
-        join_all(needed.map(async |reaper| (reaper.kind(), reaper.list(aws, config).await))).await;
-    let instances = aws.instances(config).await;
-    let groups: Vec<String> = config
-        .groups
-        .iter()
-        .chain(config.worker_groups.values().flatten())
-        .cloned()
-        .collect();
+    let is_needed = |kind| config.kinds.contains(&kind) || kind == reap::SPOT_REQUESTS;
+    let needed = REAPERS.iter().filter(|r| is_needed(r.kind()));
+    let listings = join_all(needed.map(async |r| (r.kind(), r.list(aws, config).await))).await;
+    let resources = listings.into_iter().collect();
+    let mut instances = aws.instances(config).await;
+    let worker_groups = config.worker_groups.values().flatten();
+    let groups: Vec<String> = config.groups.iter().chain(worker_groups).cloned().collect();
     let members = aws.members(&groups).await;
+    let unseen = unseen_owners(&resources, &instances);
+    if !unseen.is_empty() {
+        // Another look at what seems absent: a page may have been stale, and absence is what a deletion may rest on.
+        let found = aws.instances_named(&unseen, config).await;
+        instances.items.extend(found.items);
+        instances.fault = instances.fault.or(found.fault);
+    }
     World {
-        resources: listings.into_iter().collect(),
+        resources,
         instances,
         members,
     }
+}
+
+/// Managers that something names and that no page showed.
+fn unseen_owners(
+    resources: &BTreeMap<&'static str, Listing<Resource>>,
+    instances: &Listing<Instance>,
+) -> Vec<InstanceId> {
+    let seen: HashSet<&str> = instances.items.iter().map(|i| i.id.as_str()).collect();
+    let parents = instances
+        .items
+        .iter()
+        .filter(|i| !i.state.is_gone())
+        .filter_map(|i| i.parent.as_deref());
+    let owners = resources
+        .values()
+        .flat_map(|l| &l.items)
+        .filter_map(|r| r.owner.as_deref());
+    let unseen: BTreeSet<_> = parents
+        .chain(owners)
+        .filter(|id| !seen.contains(id))
+        .filter_map(InstanceId::parse)
+        .collect();
+    unseen.into_iter().collect()
 }

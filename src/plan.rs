@@ -246,7 +246,10 @@ fn step(judgement: &Judgement) -> Option<Step> {
 /// When a deferred resource is worth another look.
 fn look_again(judgement: &Judgement, config: &Config, now: Time) -> Option<Time> {
     match judgement.verdict {
-        Verdict::Defer(Some(until)) => Some(until),
+        // A name that bears a time in the future is never old enough: nobody waits for it.
+        Verdict::Defer(Some(until)) => {
+            Some(until).filter(|until| *until <= now + config.grace.max(config.worker_grace))
+        }
         Verdict::Defer(None) => Some(now + pace::SETTLE),
         Verdict::FirstLook(at) => Some(at + config.grace),
         _ => None,

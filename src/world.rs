@@ -142,6 +142,8 @@ pub struct Resource {
     pub marked: Option<Time>,
     /// What else is needed to delete it.
     pub border_group: Option<String>,
+    /// Whether it is a public IPv4 address of Amazon's own pool, which has one price.
+    pub from_amazon_pool: bool,
     /// The tool that seems to manage it.
     pub managed_by: Option<String>,
 }

@@ -171,7 +171,7 @@ impl Aws {
     }
 }
 
-fn seconds(count: Option<i32>) -> Option<TimeDelta> {
+pub(super) fn seconds(count: Option<i32>) -> Option<TimeDelta> {
     count
         .filter(|s| *s > 0)
         .map(|s| TimeDelta::seconds(s.into()))

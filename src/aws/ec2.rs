@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 
 /// EC2's largest page.
 const PAGE_SIZE: i32 = 1000;
+/// Values that one filter takes.
+const FILTER_VALUES: usize = 200;
 /// More pages than any Region can fill: a bound for an answer that never ends.
 const MOST_PAGES: usize = 1000;
 
@@ -97,40 +99,55 @@ impl Aws {
         .await
     }
 
-    /// One instance; `None` = EC2 doesn't know it. A filter, because an unknown id given as an id fails the call.
+    /// One instance; `None` = EC2 doesn't know it.
     pub async fn instance(
         &self,
         id: &InstanceId,
         config: &Config,
     ) -> Result<Option<Instance>, Fault> {
-        let filter = Filter::builder()
-            .name("instance-id")
-            .values(id.as_str())
-            .build();
-        let listing = pages("DescribeInstances", async |token| {
-            let call = self
-                .ec2()
-                .describe_instances()
-                .filters(filter.clone())
-                .set_next_token(token);
-            let answer = call.send().await.map_err(Fault::of("DescribeInstances"))?;
-            let items = answer.reservations().iter().flat_map(|r| r.instances());
-            // Not every server honours the filter: what isn't asked for isn't taken.
-            let items = items
-                .filter(|i| i.instance_id() == Some(id.as_str()))
-                .filter_map(|i| instance(i, config))
-                .collect();
-            Ok(Page {
-                items,
-                next: answer.next_token,
-            })
-        })
-        .await;
+        let listing = self.instances_named(std::slice::from_ref(id), config).await;
         match (listing.items.into_iter().next(), listing.fault) {
             (Some(instance), _) => Ok(Some(instance)),
             (None, Some(fault)) => Err(fault),
             (None, None) => Ok(None),
         }
+    }
+
+    /// Those of `ids` that EC2 knows. By a filter, because an unknown id given as an id fails the whole call.
+    pub async fn instances_named(&self, ids: &[InstanceId], config: &Config) -> Listing<Instance> {
+        let mut instances = vec![];
+        for ids in ids.chunks(FILTER_VALUES) {
+            let values = ids.iter().map(|id| id.as_str().to_owned()).collect();
+            let filter = Filter::builder()
+                .name("instance-id")
+                .set_values(Some(values))
+                .build();
+            let read = pages("DescribeInstances", async |token| {
+                let call = self
+                    .ec2()
+                    .describe_instances()
+                    .filters(filter.clone())
+                    .set_next_token(token);
+                let answer = call.send().await.map_err(Fault::of("DescribeInstances"))?;
+                let items = answer.reservations().iter().flat_map(|r| r.instances());
+                // Not every server honours the filter: what isn't asked for isn't taken.
+                let items =
+                    items.filter(|i| ids.iter().any(|id| i.instance_id() == Some(id.as_str())));
+                Ok(Page {
+                    items: items.filter_map(|i| instance(i, config)).collect(),
+                    next: answer.next_token,
+                })
+            })
+            .await;
+            instances.extend(read.items);
+            if read.fault.is_some() {
+                return Listing {
+                    items: instances,
+                    fault: read.fault,
+                };
+            }
+        }
+        Listing::complete(instances)
     }
 
     /// Writes a mark on a resource.

@@ -5,8 +5,10 @@
 
 mod auto_scaling;
 mod ec2;
+mod preflight;
 mod queue;
 mod run_command;
+mod turns;
 
 pub use ec2::{Page, pages, tag_value, time};
 pub use queue::{Queue, Undeliverable};
@@ -42,6 +44,7 @@ use std::{
     },
     time::Duration,
 };
+use turns::Turns;
 
 /// Attempts of one call. The standard mode, because the adaptive one delays first attempts by a guess of its own,
 /// and a pass has a deadline; five, because EC2 throttles a whole account and three were often not enough.
@@ -58,6 +61,7 @@ const QUEUE_OPERATION: Duration = Duration::from_secs(8);
 pub struct Aws {
     sdk: SdkConfig,
     calls: Calls,
+    turns: Turns,
     auto_scaling: OnceLock<aws_sdk_autoscaling::Client>,
     ec2: OnceLock<aws_sdk_ec2::Client>,
     sqs: OnceLock<aws_sdk_sqs::Client>,
@@ -80,6 +84,7 @@ impl Aws {
         Self {
             sdk,
             calls: Calls::default(),
+            turns: Turns::default(),
             auto_scaling: OnceLock::new(),
             ec2: OnceLock::new(),
             sqs: OnceLock::new(),
@@ -158,6 +163,25 @@ impl Aws {
             Either::Left((done, _)) => Ok(done),
             Either::Right(_) => Err(Fault::out_of_time(operation)),
         }
+    }
+
+    /// Waits until `operation` may be called without taking more than our share of EC2's rate.
+    pub async fn turn(&self, operation: &'static str) {
+        if let Ok(wait) = self.turns.take(operation, self.now()).to_std() {
+            self.rest(wait).await;
+        }
+    }
+
+    /// Lets time pass.
+    pub async fn rest(&self, wait: Duration) {
+        if let Some(sleep) = self.sdk.sleep_impl().filter(|_| !wait.is_zero()) {
+            sleep.sleep(wait).await;
+        }
+    }
+
+    /// How many calls were sent to AWS since [`Self::take_cost`] was asked.
+    pub fn calls_so_far(&self) -> u64 {
+        self.calls.0.sent.load(Ordering::Relaxed)
     }
 
     /// What was sent to AWS since the last time that this was asked, attempts counted one by one.

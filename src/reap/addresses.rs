@@ -123,6 +123,7 @@ impl Reaper for Addresses {
         delete_singly(resources, async |resource| {
             let call = aws.ec2().release_address().allocation_id(&resource.id);
             let call = call.set_network_border_group(resource.border_group.clone());
+            aws.turn("ReleaseAddress").await;
             call.send()
                 .await
                 .map(drop)
@@ -200,6 +201,8 @@ fn resource(address: &Address, config: &Config) -> Option<Resource> {
             .network_border_group()
             .filter(|g| !g.is_empty())
             .map(str::to_owned),
+        from_amazon_pool: address.public_ip().is_some()
+            && address.public_ipv4_pool() == Some("amazon"),
         managed_by: managing_tool(tags),
         ..Resource::default()
     })

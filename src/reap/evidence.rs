@@ -336,6 +336,6 @@ impl<'a> Evidence<'a> {
 }
 
 /// A moment as people read it.
-pub(super) fn stamp(time: Time) -> String {
+pub fn stamp(time: Time) -> String {
     time.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }

@@ -97,6 +97,7 @@ impl Reaper for KeyPairs {
     ) -> LocalBoxFuture<'a, Deletions> {
         delete_singly(resources, async |resource| {
             let call = aws.ec2().delete_key_pair().key_name(&resource.id);
+            aws.turn("DeleteKeyPair").await;
             call.send()
                 .await
                 .map(drop)

@@ -13,7 +13,7 @@ mod verdict;
 mod worker_groups;
 mod workers;
 
-pub use evidence::{Evidence, Liveness, OwnerState};
+pub use evidence::{Evidence, Liveness, OwnerState, stamp};
 pub use verdict::{Judgement, Trail, Verdict};
 
 use crate::{

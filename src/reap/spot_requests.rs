@@ -144,6 +144,7 @@ impl Reaper for SpotRequests {
                 .ec2()
                 .cancel_spot_instance_requests()
                 .set_spot_instance_request_ids(Some(ids));
+            aws.turn("CancelSpotInstanceRequests").await;
             call.send()
                 .await
                 .map(drop)

@@ -55,6 +55,7 @@ impl Reaper for Workers {
     ) -> LocalBoxFuture<'a, Deletions> {
         delete_in_halves(resources, CHUNK, async |ids| {
             let call = aws.ec2().terminate_instances().set_instance_ids(Some(ids));
+            aws.turn("TerminateInstances").await;
             call.send()
                 .await
                 .map(drop)
