@@ -20,6 +20,8 @@ pub enum Service {
 #[derive(Clone, Debug)]
 pub struct Request {
     pub service: Service,
+    /// The endpoint that it went to.
+    pub host: String,
     pub operation: String,
     /// Query dialects: the decoded form, `InstanceId.1=i-…`. Empty for JSON.
     pub form: BTreeMap<String, String>,
@@ -51,10 +53,13 @@ pub fn refuse<T>(code: &str, message: impl Into<String>) -> Result<T, Refusal> {
 impl Request {
     pub fn decode(http: &HttpRequest) -> Self {
         let body = http.body().bytes().expect("the SDK sends its requests whole");
-        match http.headers().get("x-amz-target") {
+        let uri = http.uri();
+        let host = uri.split_once("://").map_or(uri, |(_, rest)| rest).split(['/', '?']).next().unwrap_or_default().to_owned();
+        let request = match http.headers().get("x-amz-target") {
             Some(target) => Self::decode_json(target, body),
             None => Self::decode_query(body),
-        }
+        };
+        Self { host, ..request }
     }
 
     fn decode_json(target: &str, body: &[u8]) -> Self {
@@ -65,7 +70,7 @@ impl Request {
             other => panic!("the fake AWS has no service {other}"),
         };
         let json = serde_json::from_slice(body).expect("the SDK sends JSON");
-        Self { service, operation: operation.into(), form: BTreeMap::new(), json }
+        Self { service, host: String::new(), operation: operation.into(), form: BTreeMap::new(), json }
     }
 
     fn decode_query(body: &[u8]) -> Self {
@@ -81,7 +86,7 @@ impl Request {
             other => panic!("the fake AWS has no query service with version {other:?}"),
         };
         let operation = form.get("Action").expect("a query names its Action").clone();
-        Self { service, operation, form, json: Value::Null }
+        Self { service, host: String::new(), operation, form, json: Value::Null }
     }
 
     /// One parameter by its wire name: `NextToken`, `Filter.1.Name`, `QueueUrl`.
