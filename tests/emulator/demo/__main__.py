@@ -33,7 +33,7 @@ def main() -> int:
     print("Building the function (the first time takes minutes; cargo tells how far it is)", flush=True)
     binary = bootstrap.build()
     narrator = Narrator(arguments.verbose)
-    narrator.step("starting the local AWS, with the queues, the group and the hook that infra would set up")
+    narrator.step("starting the local AWS, with queues, group and hook as infra sets them up")
     narrator.step(f"time option: what a message waits between deliveries is multiplied by {arguments.wait_factor:g}")
     with Emulator() as aws:
         deployment = Deployment(aws, [str(binary)], wait_factor=arguments.wait_factor, on_log=narrator.hear_function)
@@ -53,7 +53,7 @@ def play(deployment: Deployment, scene: world.World, narrator: Narrator) -> None
         BUS.subscribers.append(narrator.hear_aws)
         commands.script(scene.m1, [{"answer": "stopped", "pending": 0.5, "running": 3.0}])
         TIMELINE.later(2.0, lambda: start_late_worker(deployment, scene, narrator))
-    print(f"{'':19}M1 = {scene.m1}, M2 = {scene.m2}; prod-eu is a neighbour environment", flush=True)
+    print(f"{'':19}M1 = {scene.m1}, M2 = {scene.m2}, prod-eu = a neighbour", flush=True)
     narrator.step("the group terminates M1; its jobs need 3.5 s more")
     deployment.terminate(scene.m1)
     give_up = time.time() + LONGEST_PLAY

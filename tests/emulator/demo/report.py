@@ -58,7 +58,8 @@ def describe(resource: Resource, narrator: Narrator) -> None:
         now, colour = f"{now} !", "red"
     else:
         colour = "yellow" if resource.goes else "green"
-    row([resource.what, resource.id, decision["verdict"] if decision else "-", now], reason(resource, decision, narrator), colour)
+    shown_id = f"...{resource.id[-17:]}" if resource.kind == "key pair" else resource.id
+    row([resource.what, shown_id, decision["verdict"] if decision else "-", now], reason(resource, decision, narrator), colour)
 
 
 def reason(resource: Resource, decision: dict | None, narrator: Narrator) -> str:
