@@ -37,6 +37,14 @@ def terraform_provider(needs):
         needs(f"the Terraform AWS provider: {os.environ['INFRA_NO_PROVIDER']}")
 
 
+@pytest.fixture(scope="session")
+def states(terraform_provider):
+    """The Terraform module's state in each deployment of rendered.py."""
+    import rendered
+
+    return rendered.terraform_states(rendered.DEPLOYMENTS)
+
+
 def pytest_terminal_summary(terminalreporter):
     stats = terminalreporter.stats
     skipped, passed = len(stats.get("skipped", [])), len(stats.get("passed", []))

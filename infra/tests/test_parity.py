@@ -8,11 +8,6 @@ import pytest
 import rendered
 
 
-@pytest.fixture(scope="session")
-def states(terraform_provider):
-    return rendered.terraform_states(rendered.DEPLOYMENTS)
-
-
 @pytest.mark.parametrize("deployment", rendered.DEPLOYMENTS)
 def test_same_resources(states, deployment):
     terraform = rendered.from_terraform(states[deployment][0])
