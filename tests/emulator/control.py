@@ -20,13 +20,14 @@ def answer(front: Any, environ: dict) -> tuple[str, Any]:
     query = dict(urllib.parse.parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
     try:
         body = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or "null")
-        with LOCK:
-            TIMELINE.run_due()
-            route = ROUTES.get((method, path))
-            if route is None:
-                known = sorted(f"{m} {PREFIX}{p}" for m, p in ROUTES)
-                return "404 Not Found", {"error": f"no {method} {PREFIX}{path}", "known": known}
+        if route := WAITING_ROUTES.get((method, path)):
             return "200 OK", route(front, body, query)
+        if route := ROUTES.get((method, path)):
+            with LOCK:
+                TIMELINE.run_due()
+                return "200 OK", route(front, body, query)
+        known = sorted(f"{m} {PREFIX}{p}" for m, p in ROUTES | WAITING_ROUTES)
+        return "404 Not Found", {"error": f"no {method} {PREFIX}{path}", "known": known}
     except (ValueError, TypeError, KeyError, LookupError) as wrong:
         return "400 Bad Request", {"error": f"{type(wrong).__name__}: {wrong}"}
 
@@ -116,6 +117,27 @@ def queue_state(queue: Any) -> list[dict]:
         for message in queue._messages
     ]
 
+
+def invoke(front: Any, event: Any, query: dict) -> Any:
+    """Invokes the function directly, waiting for the reply unless `?async`."""
+    deployment = deployed(front)
+    if "async" in query:
+        return done(deployment.direct.invoke(event))
+    return deployment.function.invoke(json.dumps(event)).shown()
+
+
+def invocations(front: Any, _body: Any, _query: dict) -> Any:
+    return [invocation.shown() for invocation in deployed(front).function.invocations]
+
+
+def deployed(front: Any) -> Any:
+    if front.deployment is None:
+        raise LookupError("no function is deployed: start the emulator with -- COMMAND")
+    return front.deployment
+
+
+WAITING_ROUTES = {("POST", "invoke"): invoke, ("GET", "invocations"): invocations}
+"""These take their time, and the function needs the account meanwhile: they don't hold the lock."""
 
 ROUTES = {
     ("GET", "state"): state,

@@ -45,6 +45,8 @@ class Front:
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.calls = calls.CallLog()
         self.faults = faults.Faults()
+        self.deployment: object | None = None
+        """The Deployment whose function the control API invokes, if there is one."""
 
     def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         if environ["PATH_INFO"].startswith(control.PREFIX):
@@ -110,7 +112,7 @@ class Emulator:
     def __init__(self, port: int = 0) -> None:
         install()
         self.front = Front()
-        reset(self.front)
+        control.reset(self.front)
         self._server = make_server("127.0.0.1", port, self.front, threaded=True, request_handler=QuietHandler)
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
@@ -156,6 +158,3 @@ def install() -> None:
             part.install()
         installed = True
 
-
-def reset(front: Front) -> None:
-    control.reset(front)

@@ -1,9 +1,12 @@
 """Faults break what they name and nothing else; the call log and the control API tell what was."""
 
 import json
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
@@ -93,3 +96,28 @@ def test_what_the_control_api_doesnt_understand_it_refuses_with_a_reason(aws):
     assert "no such setting: speed" in control(aws, "POST", "settings", {"speed": 3})["error"]
     assert "can't seed volumes" in control(aws, "POST", "seed", {"volumes": []})["error"]
     assert "GET /_emulator/state" in control(aws, "GET", "nothing")["known"]
+
+
+def test_the_emulator_starts_by_hand_with_a_function_and_stops_what_it_started(tmp_path):
+    seed = tmp_path / "seed.json"
+    seed.write_text('{"key_pairs": [{"name": "runner-a", "age": 60}]}')
+    scripted = Path(__file__).with_name("scripted_function.py")
+    command = [sys.executable, "-m", "emulator", "--seed", str(seed), "--set", "EXTRA=1", "--", sys.executable, str(scripted)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as started:
+        lines = iter(started.stderr.readline, "")
+        endpoint = next(line for line in lines if "AWS_ENDPOINT_URL=" in line).split("=", 1)[1].strip()
+        assert any("control API" in line for line in lines)
+
+        def ask(path, body=None):
+            request = urllib.request.Request(f"{endpoint}/_emulator/{path}", body)
+            return json.load(urllib.request.urlopen(request, timeout=10))
+
+        assert list(ask("state")["key_pairs"].values()) == ["runner-a"]
+        assert ask("invoke", b'{"order": "fine"}')["reply"] == '{"batchItemFailures": []}'
+        assert ask("invoke", b'{"order": "raise"}')["error"]["errorType"] == "Boom"
+        assert [made["source"] for made in ask("invocations") if made["source"] == "direct"] == ["direct", "direct"]
+        children = [child for task in Path(f"/proc/{started.pid}/task").iterdir() for child in (task / "children").read_text().split()]
+        started.terminate()
+        assert started.wait(timeout=10) == 0
+    assert children
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
