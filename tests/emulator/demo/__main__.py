@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--wait-factor", type=float, default=0.1, help="multiplies what messages wait between deliveries")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print("Building the function (the first time takes minutes; cargo tells how far it is)", flush=True)
     binary = bootstrap.build()
     narrator = Narrator(arguments.verbose)
