@@ -1,0 +1,156 @@
+"""A package is what a person deploys: a zip that holds `bootstrap` alone, its checksum, and its bill of materials.
+
+Cargo builds, and builds nothing that is up to date. Zips are made so that equal binaries give equal zips.
+The same script packs on a developer's machine and for a release; `make package` calls it.
+"""
+
+import argparse
+import base64
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+
+import sbom
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "lifecycle-reaper"
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or CACHE / "target")
+NEWEST_GLIBC = (2, 34)
+"""What `provided.al2023` has. A binary that wants a newer one doesn't start there."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One of Lambda's two, with Rust's name for it and the number that an ELF file bears."""
+
+    name: str
+    triple: str
+    elf_machine: int
+    linker: str
+
+
+ARCHITECTURES = {
+    a.name: a
+    for a in (
+        Architecture("x86_64", "x86_64-unknown-linux-gnu", 62, "x86_64-linux-gnu-gcc"),
+        Architecture("arm64", "aarch64-unknown-linux-gnu", 183, "aarch64-linux-gnu-gcc"),
+    )
+}
+
+
+class NoPackage(Exception):
+    """Why there is no package, in words."""
+
+
+def host_triple() -> str:
+    told = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"^host: (.+)$", told, re.MULTILINE)[1]
+
+
+def why_not(architecture: Architecture) -> str | None:
+    """What this machine lacks to build for `architecture`."""
+    if architecture.triple == host_triple():
+        return None
+    found = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
+    if not (pathlib.Path(found) / "lib/rustlib" / architecture.triple / "lib").is_dir():
+        return f"Rust's standard library for {architecture.triple} is not installed (rustup target add {architecture.triple})"
+    if not shutil.which(architecture.linker):
+        return f"{architecture.linker} is not installed, which links for {architecture.triple} (in Debian: gcc-{architecture.linker.removesuffix('-gcc')})"
+    return None
+
+
+def build(architecture: Architecture) -> pathlib.Path:
+    """Builds `bootstrap` in release mode and returns where it is."""
+    words = ["cargo", "build", "--release", "--locked", "--bin", "bootstrap"]
+    folder, more = TARGET, {}
+    if architecture.triple != host_triple():
+        words += ["--target", architecture.triple]
+        folder = TARGET / architecture.triple
+        variable = architecture.triple.upper().replace("-", "_")
+        more = {f"CARGO_TARGET_{variable}_LINKER": architecture.linker, f"CC_{architecture.triple.replace('-', '_')}": architecture.linker}
+    print(f"building bootstrap for {architecture.name} (from nothing about 10 minutes on 2 cores)", flush=True)
+    done = subprocess.run(words, cwd=ROOT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET), **more}, check=False)
+    if done.returncode:
+        raise NoPackage("cargo build failed")
+    return folder / "release/bootstrap"
+
+
+def check_binary(content: bytes, architecture: Architecture) -> None:
+    """Raises unless Lambda can start this file."""
+    if content[:5] != b"\x7fELF\x02":
+        raise NoPackage("bootstrap is no 64-bit ELF file")
+    machine = struct.unpack_from("<H", content, 18)[0]
+    if machine != architecture.elf_machine:
+        raise NoPackage(f"bootstrap is for the ELF machine {machine}, {architecture.name} is {architecture.elf_machine}")
+    wanted = {tuple(int(n) for n in found.split(b".")) for found in re.findall(rb"\0GLIBC_(\d+\.\d+)", content)}
+    if max(wanted, default=NEWEST_GLIBC) > NEWEST_GLIBC:
+        newest = ".".join(str(n) for n in max(wanted))
+        raise NoPackage(f"bootstrap wants glibc {newest}, and provided.al2023 has 2.34: build on an older system")
+
+
+def write_zip(path: pathlib.Path, content: bytes) -> None:
+    """One executable file, without this machine's clock or user in it."""
+    entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
+    entry.create_system, entry.external_attr = 3, 0o100755 << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(entry, content, compresslevel=9)
+
+
+def pack(architecture: Architecture, binary: pathlib.Path, out: pathlib.Path) -> list[pathlib.Path]:
+    """Writes the zip and its bill of materials; returns both."""
+    content = binary.read_bytes()
+    check_binary(content, architecture)
+    stem = f"lifecycle-reaper-{sbom.version(ROOT)}-{architecture.name}"
+    archive, bill = out / f"{stem}.zip", out / f"{stem}.cdx.json"
+    write_zip(archive, content)
+    sbom.write(ROOT, architecture.triple, bill, hashlib.sha256(content).hexdigest())
+    digest = hashlib.sha256(archive.read_bytes()).digest()
+    print(f"{archive}  {archive.stat().st_size / 2**20:.2f} MiB, bootstrap {len(content) / 2**20:.2f} MiB")
+    print(f"  for Terraform's package.hash: {base64.b64encode(digest).decode()}")
+    return [archive, bill]
+
+
+def write_checksums(out: pathlib.Path, files: list[pathlib.Path]) -> None:
+    """In the format that `sha256sum --check` reads."""
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in sorted(files)]
+    (out / "SHA256SUMS").write_text("".join(lines))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make package", description=__doc__.splitlines()[0])
+    parser.add_argument("architectures", nargs="*", help="x86_64, arm64; without any: those that this machine can build")
+    parser.add_argument("--out", type=pathlib.Path, default=TARGET / "package")
+    parser.add_argument("--binary", type=pathlib.Path, help="pack this file instead of building (one architecture)")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.architectures if name not in ARCHITECTURES]
+    if unknown or (arguments.binary and len(arguments.architectures) != 1):
+        parser.error(f"no architecture of Lambda's: {', '.join(unknown)}" if unknown else "--binary wants one architecture")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    files = []
+    for architecture in [ARCHITECTURES[name] for name in arguments.architectures or ARCHITECTURES]:
+        lacking = None if arguments.binary else why_not(architecture)
+        if lacking:
+            print(f"no {architecture.name} package: {lacking}", file=sys.stderr)
+            if arguments.architectures:
+                return 1
+            continue
+        try:
+            files += pack(architecture, arguments.binary or build(architecture), arguments.out)
+        except NoPackage as reason:
+            print(f"no {architecture.name} package: {reason}", file=sys.stderr)
+            return 1
+    write_checksums(arguments.out, files)
+    print(f"{arguments.out / 'SHA256SUMS'}")
+    return 0 if files else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

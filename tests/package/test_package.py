@@ -1,0 +1,71 @@
+"""The package's own tests: what must not be packed is refused, and equal input gives equal output."""
+
+import pathlib
+import struct
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+import package
+import sbom
+
+
+def elf(machine: int = 62, glibc: str = "2.34") -> bytes:
+    """As much of an ELF file as is looked at."""
+    return b"\x7fELF\x02" + bytes(13) + struct.pack("<H", machine) + b"\0GLIBC_2.2.5\0GLIBC_" + glibc.encode() + b"\0"
+
+
+class Binary(unittest.TestCase):
+    def test_what_lambda_can_start_is_packed(self):
+        package.check_binary(elf(), package.ARCHITECTURES["x86_64"])
+        package.check_binary(elf(183, "2.17"), package.ARCHITECTURES["arm64"])
+
+    def test_anything_else_is_refused_with_the_reason(self):
+        cases = [(elf(183), "ELF machine 183"), (elf(glibc="2.35"), "glibc 2.35"), (elf(glibc="2.100"), "glibc 2.100"), (b"#!/bin/sh\n", "no 64-bit ELF")]
+        for content, reason in cases:
+            with self.subTest(reason), self.assertRaisesRegex(package.NoPackage, reason):
+                package.check_binary(content, package.ARCHITECTURES["x86_64"])
+
+
+class Package(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.binary = self.folder / "bootstrap"
+        self.binary.write_bytes(elf())
+
+    def pack(self, name: str) -> list[pathlib.Path]:
+        out = self.folder / name
+        out.mkdir()
+        files = package.pack(package.ARCHITECTURES["x86_64"], self.binary, out)
+        package.write_checksums(out, files)
+        return files
+
+    def test_the_zip_holds_one_executable_and_its_checksums_hold(self):
+        archive, _ = self.pack("out")
+        with zipfile.ZipFile(archive) as opened:
+            (entry,) = opened.infolist()
+            self.assertEqual((entry.filename, entry.external_attr >> 16), ("bootstrap", 0o100755))
+            self.assertEqual(opened.read(entry), elf())
+        subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=archive.parent, check=True)
+
+    def test_equal_binaries_give_equal_packages(self):
+        for one, other in zip(self.pack("one"), self.pack("other")):
+            self.assertEqual(one.read_bytes(), other.read_bytes(), one.name)
+
+
+class Bill(unittest.TestCase):
+    def test_every_crate_of_the_binary_is_in_it_and_no_other(self):
+        bill = sbom.bill(package.ROOT, "x86_64-unknown-linux-gnu", "0" * 64)
+        words = ["cargo", "tree", "--locked", "--edges", "normal,build", "--target", "x86_64-unknown-linux-gnu", "--prefix", "none", "--format", "{p}"]
+        told = subprocess.run(words, cwd=package.ROOT, capture_output=True, text=True, check=True).stdout
+        crates = {tuple(line.split(" v")) for line in told.replace(" (*)", "").replace(" (proc-macro)", "").splitlines() if line}
+        of_tree = {(name, version.split()[0]) for name, version in crates if name != "lifecycle-reaper"}
+        self.assertEqual({(c["name"], c["version"]) for c in bill["components"]}, of_tree)
+        self.assertTrue(all("licenses" in c and "hashes" in c for c in bill["components"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
