@@ -123,11 +123,20 @@ pub const VERDICTS: [&str; 4] = ["reap", "defer", "unknown", "keep"];
 
 impl PlanDocument {
     /// Writes a plan down, with the world that it was made from.
-    pub fn of(plan: &ReapPlan, evidence: &Evidence<'_>, groups: &[GroupFacts], unread: &[Fault], region: Option<&str>) -> Self {
+    pub fn of(
+        plan: &ReapPlan,
+        evidence: &Evidence<'_>,
+        groups: &[GroupFacts],
+        unread: &[Fault],
+        region: Option<&str>,
+    ) -> Self {
         let config = evidence.config;
         let mut judged: Vec<_> = plan.judged.iter().collect();
         judged.sort_by_key(|(_, judgement)| rank(&judgement.verdict));
-        let resources = judged.iter().map(|(kind, judgement)| line(kind, judgement, evidence.now)).collect();
+        let resources = judged
+            .iter()
+            .map(|(kind, judgement)| line(kind, judgement, evidence.now))
+            .collect();
         let mut findings = preflight::of_groups(groups, config);
         findings.extend(preflight::of_world(evidence));
         findings.sort_by_key(|finding| finding.level);
@@ -182,11 +191,16 @@ fn length(value: &impl Serialize) -> usize {
 
 /// Orphans first, then what may become one, then what a person must look at.
 fn rank(verdict: &Verdict) -> usize {
-    VERDICTS.iter().position(|word| *word == verdict.word()).unwrap_or(VERDICTS.len())
+    VERDICTS
+        .iter()
+        .position(|word| *word == verdict.word())
+        .unwrap_or(VERDICTS.len())
 }
 
 fn line(kind: &str, judgement: &Judgement, now: Time) -> ResourceLine {
-    let Resource { id, name, state, .. } = judgement.resource.clone();
+    let Resource {
+        id, name, state, ..
+    } = judgement.resource.clone();
     ResourceLine {
         kind: kind.to_owned(),
         id,
@@ -194,27 +208,59 @@ fn line(kind: &str, judgement: &Judgement, now: Time) -> ResourceLine {
         state,
         age_seconds: judgement.born.map(|born| (now - born).num_seconds()),
         owner: judgement.owner.clone(),
-        owner_state: judgement.owner_state.map(|state| OwnerState::word(state).to_owned()),
+        owner_state: judgement
+            .owner_state
+            .map(|state| OwnerState::word(state).to_owned()),
         verdict: judgement.verdict.word().to_owned(),
         rule: judgement.rule.to_owned(),
         evidence: judgement.evidence.clone(),
-        tried: judgement.before.iter().map(|t| TriedLine { rule: t.rule.to_owned(), fact: t.fact.clone() }).collect(),
+        tried: judgement
+            .before
+            .iter()
+            .map(|t| TriedLine {
+                rule: t.rule.to_owned(),
+                fact: t.fact.clone(),
+            })
+            .collect(),
     }
 }
 
-fn owned(counts: BTreeMap<&str, BTreeMap<&str, usize>>) -> BTreeMap<String, BTreeMap<String, usize>> {
-    let words = |by_verdict: BTreeMap<&str, usize>| by_verdict.into_iter().map(|(word, n)| (word.to_owned(), n)).collect();
-    counts.into_iter().map(|(kind, by_verdict)| (kind.to_owned(), words(by_verdict))).collect()
+fn owned(
+    counts: BTreeMap<&str, BTreeMap<&str, usize>>,
+) -> BTreeMap<String, BTreeMap<String, usize>> {
+    let words = |by_verdict: BTreeMap<&str, usize>| {
+        by_verdict
+            .into_iter()
+            .map(|(word, n)| (word.to_owned(), n))
+            .collect()
+    };
+    counts
+        .into_iter()
+        .map(|(kind, by_verdict)| (kind.to_owned(), words(by_verdict)))
+        .collect()
 }
 
 fn totals(counts: &BTreeMap<String, BTreeMap<String, usize>>) -> BTreeMap<String, usize> {
-    let of = |verdict: &str| counts.values().filter_map(|by_verdict| by_verdict.get(verdict)).sum();
-    VERDICTS.into_iter().map(|verdict| (verdict.to_owned(), of(verdict))).collect()
+    let of = |verdict: &str| {
+        counts
+            .values()
+            .filter_map(|by_verdict| by_verdict.get(verdict))
+            .sum()
+    };
+    VERDICTS
+        .into_iter()
+        .map(|verdict| (verdict.to_owned(), of(verdict)))
+        .collect()
 }
 
 fn looked_at(evidence: &Evidence<'_>) -> BTreeMap<String, usize> {
     let world = evidence.world;
-    let mut looked_at: BTreeMap<_, _> = world.resources.iter().filter(|(kind, _)| **kind != reap::WORKERS).map(|(kind, l)| ((*kind).to_owned(), l.items.len())).collect();
+    let mut looked_at: BTreeMap<_, _> = world
+        .resources
+        .iter()
+        .filter(|(kind, _)| **kind != reap::WORKERS)
+        .map(|(kind, l)| ((*kind).to_owned(), l.items.len()))
+        .collect();
     looked_at.insert("instances".into(), world.instances.items.len());
     looked_at.insert("group-members".into(), world.members.items.len());
     looked_at
@@ -223,32 +269,55 @@ fn looked_at(evidence: &Evidence<'_>) -> BTreeMap<String, usize> {
 fn liveness(liveness: &Liveness) -> String {
     match liveness {
         Liveness::NoneLives => "no manager lives".into(),
-        Liveness::OldestBorn(born, id) => format!("the oldest live manager is {id}, born {}", stamp(*born)),
+        Liveness::OldestBorn(born, id) => {
+            format!("the oldest live manager is {id}, born {}", stamp(*born))
+        }
         Liveness::Unknown(why) => format!("the live managers are not known: {why}"),
     }
 }
 
 fn managers(evidence: &Evidence<'_>) -> Vec<Manager> {
     let mut workers = BTreeMap::<&str, usize>::new();
-    for instance in evidence.world.instances.items.iter().filter(|i| !i.state.is_gone()) {
+    for instance in evidence
+        .world
+        .instances
+        .items
+        .iter()
+        .filter(|i| !i.state.is_gone())
+    {
         if let Some(parent) = &instance.parent {
             *workers.entry(parent).or_default() += 1;
         }
     }
-    let members = evidence.world.members.items.iter().filter(|m| evidence.config.groups.contains(&m.group));
+    let members = evidence
+        .world
+        .members
+        .items
+        .iter()
+        .filter(|m| evidence.config.groups.contains(&m.group));
     let members: BTreeMap<&str, _> = members.map(|m| (m.id.as_str(), m)).collect();
-    let tagged = evidence.world.instances.items.iter().filter(|i| evidence.is_manager(i)).map(|i| i.id.as_str());
+    let tagged = evidence
+        .world
+        .instances
+        .items
+        .iter()
+        .filter(|i| evidence.is_manager(i))
+        .map(|i| i.id.as_str());
     let ids: std::collections::BTreeSet<&str> = members.keys().copied().chain(tagged).collect();
     ids.into_iter()
         .map(|id| {
             let (member, instance) = (members.get(id), evidence.instance(id));
-            let group = member.map(|m| m.group.clone()).or_else(|| instance.and_then(|i| i.group.clone()));
+            let group = member
+                .map(|m| m.group.clone())
+                .or_else(|| instance.and_then(|i| i.group.clone()));
             Manager {
                 id: id.to_owned(),
                 group: group.unwrap_or_default(),
                 lifecycle: member.map(|m| m.lifecycle.clone()),
                 state: instance.map_or("absent", |i| i.state.word()).to_owned(),
-                age_seconds: instance.and_then(|i| i.born).map(|born| (evidence.now - born).num_seconds()),
+                age_seconds: instance
+                    .and_then(|i| i.born)
+                    .map(|born| (evidence.now - born).num_seconds()),
                 workers: workers.get(id).copied().unwrap_or_default(),
             }
         })
@@ -257,10 +326,19 @@ fn managers(evidence: &Evidence<'_>) -> Vec<Manager> {
 
 /// Only orphans that are public addresses of Amazon's pool, and not in China, where prices are in another currency.
 fn monthly_cost(plan: &ReapPlan, region: Option<&str>) -> MonthlyCost {
-    let is_idle = |judgement: &Judgement| judgement.verdict == Verdict::Orphan && judgement.resource.from_amazon_pool;
-    let idle = plan.judged.iter().filter(|(_, judgement)| is_idle(judgement)).count();
+    let is_idle = |judgement: &Judgement| {
+        judgement.verdict == Verdict::Orphan && judgement.resource.from_amazon_pool
+    };
+    let idle = plan
+        .judged
+        .iter()
+        .filter(|(_, judgement)| is_idle(judgement))
+        .count();
     if region.is_none_or(|region| region.starts_with("cn-")) {
-        return MonthlyCost { basis: "no price is certain in this Region".into(), ..MonthlyCost::default() };
+        return MonthlyCost {
+            basis: "no price is certain in this Region".into(),
+            ..MonthlyCost::default()
+        };
     }
     MonthlyCost {
         idle_addresses: idle,

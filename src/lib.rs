@@ -36,12 +36,16 @@
 //! | [`reconcile`] | one pass |
 //! | [`handler`], [`reply`] | invocation in, acknowledgements out; what is said of a pass |
 //! | [`aws`], [`fault`] | the clients and calls; what an error means |
+//! | [`document`], [`preflight`] | the plan written down; what would keep it from coming true |
 //! | [`log`], [`metrics`] | lines that are safe to read; numbers in CloudWatch's embedded format |
+//! | [`cli`] | the command line: plan, why, preflight, sweep |
 
 pub mod act;
 pub mod aws;
 pub mod check;
+pub mod cli;
 pub mod config;
+pub mod document;
 pub mod drain;
 pub mod event;
 pub mod fault;
@@ -53,6 +57,7 @@ pub mod names;
 pub mod observe;
 pub mod pace;
 pub mod plan;
+pub mod preflight;
 pub mod reap;
 pub mod reconcile;
 pub mod reply;

@@ -6,7 +6,8 @@
 use crate::{
     aws::{Aws, Evidential},
     config::{Config, Drain},
-    drain::TERMINATING_WAIT,
+    drain::{TERMINATING_WAIT, deadline, hooks_of},
+    preflight::GroupFacts,
     reap::{self, REAPERS},
     task::{Change, Delivery, InstanceId, Task},
     world::{Command, Instance, InstanceState, Listing, ManagerView, Resource, Time, World},
@@ -58,8 +59,8 @@ pub async fn manager(
         began: None,
     };
     if let (Drain::Ssm { document }, true) = (&config.drain, needs_command(task, &view, config)) {
-        view.began = began(aws, task, id, &view).await;
-        let since = view.began.unwrap_or(delivery.first_seen) - BEFORE_FIRST_SEEN;
+        view.began = began(aws, task, delivery, id, &view, config).await;
+        let since = since_when(task, delivery, &view) - BEFORE_FIRST_SEEN;
         let woken_by = match task {
             Task::Wake {
                 change: Change::CommandEnded(command),
@@ -96,9 +97,31 @@ fn needs_command(task: &Task, view: &ManagerView, config: &Config) -> bool {
     is_up && (waits || interrupted) || grace_hangs_on_it
 }
 
-/// When the group began to terminate the manager, where no message tells: older commands prove nothing.
-async fn began(aws: &Aws, task: &Task, id: &InstanceId, view: &ManagerView) -> Option<Time> {
-    if matches!(task, Task::Terminate { .. }) {
+/// Since when a manager has been terminating: as its message says, unless the group knows better.
+///
+/// A message may be older than the termination that it meets (replayed, or the first one was taken back), and a wake
+/// is always younger.
+pub fn since_when(task: &Task, delivery: &Delivery, view: &ManagerView) -> Time {
+    match (task, view.began) {
+        (Task::Terminate { .. }, Some(began)) => delivery.first_seen.max(began),
+        (_, Some(began)) => began,
+        (_, None) => delivery.first_seen,
+    }
+}
+
+/// When the group began to terminate the manager: asked where no message tells, and before a message's own time
+/// would end a drain.
+async fn began(
+    aws: &Aws,
+    task: &Task,
+    delivery: &Delivery,
+    id: &InstanceId,
+    view: &ManagerView,
+    config: &Config,
+) -> Option<Time> {
+    let hooks: Vec<_> = hooks_of(task, view).into_iter().cloned().collect();
+    let is_late = aws.now() >= deadline(delivery.first_seen, &hooks, config).at;
+    if matches!(task, Task::Terminate { .. }) && !is_late {
         return None;
     }
     let lifecycle = view
@@ -108,7 +131,7 @@ async fn began(aws: &Aws, task: &Task, id: &InstanceId, view: &ManagerView) -> O
         .as_ref()
         .filter(|l| l.state == TERMINATING_WAIT)?;
     aws.termination_began(&lifecycle.group, id).await.unwrap_or_else(|fault| {
-        tracing::info!(%fault, "the group's activities could not be read; going by the commands alone");
+        tracing::info!(%fault, "the group's activities could not be read; going by the message alone");
         None
     })
 }
@@ -159,4 +182,22 @@ fn unseen_owners(
         .filter_map(InstanceId::parse)
         .collect();
     unseen.into_iter().collect()
+}
+
+/// Reads what a preflight says of the groups: whether each exists, and its termination hooks.
+pub async fn groups(aws: &Aws, config: &Config) -> Vec<GroupFacts> {
+    let existing = aws.existing_groups(&config.groups).await;
+    let read = config.groups.iter().map(async |name| {
+        let exists = existing.as_ref().map(|groups| groups.contains(name));
+        let hooks = match exists {
+            Ok(false) => Ok(vec![]),
+            _ => aws.termination_hooks(name).await,
+        };
+        GroupFacts {
+            name: name.clone(),
+            exists: exists.map_err(Clone::clone),
+            hooks,
+        }
+    });
+    join_all(read).await
 }

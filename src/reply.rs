@@ -2,7 +2,6 @@
 
 use crate::{
     metrics::Cost,
-    reap::{Judgement, OwnerState, Verdict},
     reconcile::{Outcome, Report},
     task::{Delivery, Task},
     world::Time,
@@ -18,7 +17,7 @@ pub fn without_task(outcome: &str, reason: &str) -> Value {
 }
 
 /// The reply to a direct invocation; for a plan, the plan with it.
-pub fn summary(task: &Task, report: &Report, now: Time) -> Value {
+pub fn summary(task: &Task, report: &Report) -> Value {
     let again_seconds = match &report.outcome {
         Outcome::Again(after) => Some(after.num_seconds()),
         Outcome::Done | Outcome::Failed(_) => None,
@@ -35,56 +34,13 @@ pub fn summary(task: &Task, report: &Report, now: Time) -> Value {
         "faults": report.results.faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "waiting_managers": report.waiting,
     });
-    if let (Task::Sweep { writes: false }, Some(summary)) = (task, summary.as_object_mut()) {
-        let (resources, truncated) = resources(report, now);
-        summary.insert("resources".into(), resources);
-        summary.insert("truncated".into(), truncated.into());
+    let document = report.document.as_deref().cloned();
+    let document = document.map(|document| serde_json::to_value(document.within(PLAN_BYTES)));
+    if let (Some(summary), Some(Ok(Value::Object(document)))) = (summary.as_object_mut(), document)
+    {
+        summary.extend(document);
     }
     summary
-}
-
-/// Every resource with its decision, orphans first, as many as a reply can bear; and how many were left out.
-pub fn resources(report: &Report, now: Time) -> (Value, usize) {
-    let mut judged: Vec<_> = report.plan.judged.iter().collect();
-    judged.sort_by_key(|(_, j)| match j.verdict {
-        Verdict::Orphan => 0,
-        Verdict::Defer(_) | Verdict::FirstLook(_) => 1,
-        Verdict::Unproven => 2,
-        Verdict::Keep | Verdict::ForgetLook => 3,
-    });
-    let mut bytes = 0;
-    let mut shown = vec![];
-    for (kind, judgement) in &judged {
-        let line = resource(kind, judgement, now);
-        bytes += line.to_string().len() + 1;
-        if bytes > PLAN_BYTES {
-            break;
-        }
-        shown.push(line);
-    }
-    let left_out = judged.len() - shown.len();
-    (Value::Array(shown), left_out)
-}
-
-fn resource(kind: &str, judgement: &Judgement, now: Time) -> Value {
-    let tried: Vec<_> = judgement
-        .before
-        .iter()
-        .map(|t| json!({ "rule": t.rule, "fact": t.fact }))
-        .collect();
-    json!({
-        "kind": kind,
-        "id": judgement.resource.id,
-        "name": judgement.resource.name,
-        "state": judgement.resource.state,
-        "age_seconds": judgement.born.map(|born| (now - born).num_seconds()),
-        "owner": judgement.owner,
-        "owner_state": judgement.owner_state.map(OwnerState::word),
-        "verdict": judgement.verdict.word(),
-        "rule": judgement.rule,
-        "evidence": judgement.evidence,
-        "tried": tried,
-    })
 }
 
 /// The one line that a person looks for first.

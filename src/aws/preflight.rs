@@ -134,7 +134,12 @@ impl Aws {
             .into_iter()
             .map(|(name, value)| (name.as_str().to_owned(), value))
             .collect();
-        let seconds = |name: &str| attributes.get(name).and_then(|v| v.parse().ok()).map(TimeDelta::seconds);
+        let seconds = |name: &str| {
+            attributes
+                .get(name)
+                .and_then(|v| v.parse().ok())
+                .map(TimeDelta::seconds)
+        };
         let redrive = attributes
             .get("RedrivePolicy")
             .and_then(|policy| serde_json::from_str::<serde_json::Value>(policy).ok())
@@ -163,15 +168,80 @@ impl Aws {
             tag.set_value(value.map(str::to_owned)).build()
         };
         let result = match operation {
-            "TerminateInstances" => ec2.terminate_instances().dry_run(true).instance_ids(id).send().await.map(drop).map_err(Fault::of("TerminateInstances")),
-            "CancelSpotInstanceRequests" => ec2.cancel_spot_instance_requests().dry_run(true).spot_instance_request_ids(id).send().await.map(drop).map_err(Fault::of("CancelSpotInstanceRequests")),
-            "DeleteKeyPair" => ec2.delete_key_pair().dry_run(true).key_name(id).send().await.map(drop).map_err(Fault::of("DeleteKeyPair")),
-            "ReleaseAddress" => ec2.release_address().dry_run(true).allocation_id(id).send().await.map(drop).map_err(Fault::of("ReleaseAddress")),
-            "CreateTags" => ec2.create_tags().dry_run(true).resources(id).tags(of_mark(Some("0"))).send().await.map(drop).map_err(Fault::of("CreateTags")),
-            "DeleteTags" => ec2.delete_tags().dry_run(true).resources(id).tags(of_mark(None)).send().await.map(drop).map_err(Fault::of("DeleteTags")),
-            "DeleteFleets" => ec2.delete_fleets().dry_run(true).fleet_ids(id).terminate_instances(true).send().await.map(drop).map_err(Fault::of("DeleteFleets")),
-            "CancelSpotFleetRequests" => ec2.cancel_spot_fleet_requests().dry_run(true).spot_fleet_request_ids(id).terminate_instances(true).send().await.map(drop).map_err(Fault::of("CancelSpotFleetRequests")),
-            _ => return Err(Fault::stop(operation, "the preflight knows no dry run of it")),
+            "TerminateInstances" => ec2
+                .terminate_instances()
+                .dry_run(true)
+                .instance_ids(id)
+                .send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("TerminateInstances")),
+            "CancelSpotInstanceRequests" => ec2
+                .cancel_spot_instance_requests()
+                .dry_run(true)
+                .spot_instance_request_ids(id)
+                .send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("CancelSpotInstanceRequests")),
+            "DeleteKeyPair" => ec2
+                .delete_key_pair()
+                .dry_run(true)
+                .key_name(id)
+                .send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("DeleteKeyPair")),
+            "ReleaseAddress" => ec2
+                .release_address()
+                .dry_run(true)
+                .allocation_id(id)
+                .send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("ReleaseAddress")),
+            "CreateTags" => ec2
+                .create_tags()
+                .dry_run(true)
+                .resources(id)
+                .tags(of_mark(Some("0")))
+                .send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("CreateTags")),
+            "DeleteTags" => ec2
+                .delete_tags()
+                .dry_run(true)
+                .resources(id)
+                .tags(of_mark(None))
+                .send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("DeleteTags")),
+            "DeleteFleets" => ec2
+                .delete_fleets()
+                .dry_run(true)
+                .fleet_ids(id)
+                .terminate_instances(true)
+                .send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("DeleteFleets")),
+            "CancelSpotFleetRequests" => ec2
+                .cancel_spot_fleet_requests()
+                .dry_run(true)
+                .spot_fleet_request_ids(id)
+                .terminate_instances(true)
+                .send()
+                .await
+                .map(drop)
+                .map_err(Fault::of("CancelSpotFleetRequests")),
+            _ => {
+                return Err(Fault::stop(
+                    operation,
+                    "the preflight knows no dry run of it",
+                ));
+            }
         };
         match result {
             Ok(()) => Ok(true),

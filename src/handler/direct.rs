@@ -92,7 +92,7 @@ impl Handler {
             ));
         }
         Ok(match report {
-            Ok(report) => reply::summary(task, &report, self.aws.now()),
+            Ok(report) => reply::summary(task, &report),
             Err(_) => reply::without_task(outcome.word(), &reason),
         })
     }

@@ -28,14 +28,22 @@ pub fn expected_agents(managers: &[Manager], config: &Config) -> Vec<String> {
     let is_up = |m: &&Manager| {
         m.state == "running" && m.age_seconds.is_some_and(|age| age >= BOOT.num_seconds())
     };
-    managers.iter().filter(is_up).map(|m| m.id.clone()).collect()
+    managers
+        .iter()
+        .filter(is_up)
+        .map(|m| m.id.clone())
+        .collect()
 }
 
 /// What is to be said of the managers' agents.
 pub fn of_agents(expected: &[String], agents: &Listing<Agent>) -> Vec<Finding> {
     if let Some(fault) = &agents.fault {
         let what = format!("the agents could not be listed ({fault})");
-        return vec![Finding::not_told("SSM", what, "ssm:DescribeInstanceInformation")];
+        return vec![Finding::not_told(
+            "SSM",
+            what,
+            "ssm:DescribeInstanceInformation",
+        )];
     }
     expected
         .iter()

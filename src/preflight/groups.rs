@@ -43,7 +43,10 @@ impl TerminationHook {
 
 /// What is to be said of the managed groups and their hooks.
 pub fn of_groups(groups: &[GroupFacts], config: &Config) -> Vec<Finding> {
-    groups.iter().flat_map(|group| of_group(group, config)).collect()
+    groups
+        .iter()
+        .flat_map(|group| of_group(group, config))
+        .collect()
 }
 
 fn of_group(group: &GroupFacts, config: &Config) -> Vec<Finding> {
@@ -77,14 +80,18 @@ fn of_group(group: &GroupFacts, config: &Config) -> Vec<Finding> {
             )];
         }
     };
-    let (ours, others): (Vec<_>, Vec<_>) =
-        hooks.iter().partition(|hook| config.hooks.contains(&hook.name));
+    let (ours, others): (Vec<_>, Vec<_>) = hooks
+        .iter()
+        .partition(|hook| config.hooks.contains(&hook.name));
     let mut findings = vec![];
     if ours.is_empty() && !config.hooks.is_empty() {
         findings.push(Finding::new(
             Level::Problem,
             about.clone(),
-            format!("it has none of the termination hooks {}", config.hooks.join(", ")),
+            format!(
+                "it has none of the termination hooks {}",
+                config.hooks.join(", ")
+            ),
             "its managers end without waiting for their jobs",
             "create the hook for autoscaling:EC2_INSTANCE_TERMINATING, or correct LIFECYCLE_HOOKS",
         ));
@@ -106,7 +113,10 @@ fn of_group(group: &GroupFacts, config: &Config) -> Vec<Finding> {
 
 fn of_hook(group: &GroupFacts, hook: &TerminationHook, config: &Config) -> Vec<Finding> {
     let about = format!("hook {} of group {}", hook.name, group.name);
-    let (wanted, longest) = (config.drain_timeout.num_seconds(), hook.longest().num_seconds());
+    let (wanted, longest) = (
+        config.drain_timeout.num_seconds(),
+        hook.longest().num_seconds(),
+    );
     let mut findings = vec![];
     if longest < wanted {
         findings.push(Finding::new(

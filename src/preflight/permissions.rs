@@ -28,9 +28,21 @@ pub type ProbeResult = Result<bool, Fault>;
 /// Which calls each kind needs, with a well-formed id that no resource has.
 const CALLS: &[(&str, &str, &str)] = &[
     (reap::WORKERS, "TerminateInstances", "i-00000000000000000"),
-    (reap::SPOT_REQUESTS, "CancelSpotInstanceRequests", "sir-00000000"),
-    (reap::KEY_PAIRS, "DeleteKeyPair", "lifecycle-reaper-preflight"),
-    (reap::ADDRESSES, "ReleaseAddress", "eipalloc-00000000000000000"),
+    (
+        reap::SPOT_REQUESTS,
+        "CancelSpotInstanceRequests",
+        "sir-00000000",
+    ),
+    (
+        reap::KEY_PAIRS,
+        "DeleteKeyPair",
+        "lifecycle-reaper-preflight",
+    ),
+    (
+        reap::ADDRESSES,
+        "ReleaseAddress",
+        "eipalloc-00000000000000000",
+    ),
 ];
 
 /// The calls to ask about, for the kinds that are switched on.
@@ -56,26 +68,48 @@ pub fn probes(document: &PlanDocument, config: &Config) -> Vec<Probe> {
             rule: Some(s.rule.clone()),
         }));
         if samples.is_empty() {
-            probes.push(Probe { operation, id: (*nothing).into(), rule: None });
+            probes.push(Probe {
+                operation,
+                id: (*nothing).into(),
+                rule: None,
+            });
         }
     }
-    let addresses = document.resources.iter().filter(|r| r.kind == reap::ADDRESSES);
+    let addresses = document
+        .resources
+        .iter()
+        .filter(|r| r.kind == reap::ADDRESSES);
     if let Some(address) = addresses.into_iter().find(|r| r.rule == "two-looks") {
         let rule = Some(address.rule.clone());
         for operation in ["CreateTags", "DeleteTags"] {
-            probes.push(Probe { operation, id: address.id.clone(), rule: rule.clone() });
+            probes.push(Probe {
+                operation,
+                id: address.id.clone(),
+                rule: rule.clone(),
+            });
         }
     }
     for fleet in orphans("fleets").take(1) {
-        let operation = if fleet.id.starts_with("sfr-") { "CancelSpotFleetRequests" } else { "DeleteFleets" };
-        probes.push(Probe { operation, id: fleet.id.clone(), rule: Some(fleet.rule.clone()) });
+        let operation = if fleet.id.starts_with("sfr-") {
+            "CancelSpotFleetRequests"
+        } else {
+            "DeleteFleets"
+        };
+        probes.push(Probe {
+            operation,
+            id: fleet.id.clone(),
+            rule: Some(fleet.rule.clone()),
+        });
     }
     probes
 }
 
 /// What is to be said of EC2's answers.
 pub fn of_permissions(answers: &[(Probe, ProbeResult)]) -> Vec<Finding> {
-    answers.iter().filter_map(|(probe, answer)| of_answer(probe, answer)).collect()
+    answers
+        .iter()
+        .filter_map(|(probe, answer)| of_answer(probe, answer))
+        .collect()
 }
 
 fn of_answer(probe: &Probe, answer: &ProbeResult) -> Option<Finding> {
@@ -91,19 +125,26 @@ fn of_answer(probe: &Probe, answer: &ProbeResult) -> Option<Finding> {
             about.clone(),
             format!("these credentials may not do it to {on}"),
             "with them MODE=enforce would leave it behind",
-            format!("allow {about}, and look at the conditions of its statement; ask with the function's role to test the function's"),
+            format!(
+                "allow {about}, and look at the conditions of its statement; ask with the function's role to test the function's"
+            ),
         )),
         (Ok(false), None) => Some(Finding::new(
             Level::Warning,
             about.clone(),
             format!("these credentials may not do it to {on}"),
             "either the permission is missing, or it depends on tags that only a real one has",
-            format!("look whether {about} is allowed; ask again when the plan shows something to delete"),
+            format!(
+                "look whether {about} is allowed; ask again when the plan shows something to delete"
+            ),
         )),
         (Err(fault), _) => Some(Finding::new(
             Level::Note,
             about,
-            format!("EC2 didn't say whether it is permitted on {on} ({})", fault.code),
+            format!(
+                "EC2 didn't say whether it is permitted on {on} ({})",
+                fault.code
+            ),
             "EC2 looks for the resource before the permission",
             "ask again when the plan shows something to delete",
         )),

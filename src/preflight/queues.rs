@@ -38,7 +38,10 @@ pub fn queues_of(config: &Config) -> Vec<(&'static str, String)> {
         ("WORK_QUEUE_URL", &config.work_queue_url),
         ("DEAD_LETTER_QUEUE_URL", &config.dead_letter_queue_url),
     ];
-    queues.into_iter().filter_map(|(variable, url)| Some((variable, url.clone()?))).collect()
+    queues
+        .into_iter()
+        .filter_map(|(variable, url)| Some((variable, url.clone()?)))
+        .collect()
 }
 
 /// What is to be said of the queues that are configured; that one isn't is said elsewhere.
@@ -48,17 +51,26 @@ pub fn of_queues(queues: &[QueueFacts], config: &Config) -> Vec<Finding> {
         let queue = queues.iter().find(|q| q.variable == variable)?;
         queue.attributes.as_ref().ok()
     };
-    let (work, dead) = (attributes("WORK_QUEUE_URL"), attributes("DEAD_LETTER_QUEUE_URL"));
+    let (work, dead) = (
+        attributes("WORK_QUEUE_URL"),
+        attributes("DEAD_LETTER_QUEUE_URL"),
+    );
     if let Some(work) = work {
         findings.extend(of_work_queue(work, config));
     }
-    if let (Some(work), Some(dead)) = (work.and_then(|q| q.retention), dead.and_then(|q| q.retention))
-        && dead <= work
+    if let (Some(work), Some(dead)) = (
+        work.and_then(|q| q.retention),
+        dead.and_then(|q| q.retention),
+    ) && dead <= work
     {
         findings.push(Finding::new(
             Level::Warning,
             "DEAD_LETTER_QUEUE_URL",
-            format!("it keeps messages for {} s, the work queue for {} s", dead.num_seconds(), work.num_seconds()),
+            format!(
+                "it keeps messages for {} s, the work queue for {} s",
+                dead.num_seconds(),
+                work.num_seconds()
+            ),
             "a message keeps its age when it moves there, and may be gone before a person looks",
             "set its MessageRetentionPeriod to 14 days",
         ));
@@ -78,7 +90,11 @@ fn unreadable(queue: &QueueFacts) -> Option<Finding> {
         ));
     }
     let what = format!("the queue {} could not be read ({fault})", queue.url);
-    Some(Finding::not_told(queue.variable, what, "sqs:GetQueueAttributes"))
+    Some(Finding::not_told(
+        queue.variable,
+        what,
+        "sqs:GetQueueAttributes",
+    ))
 }
 
 fn of_work_queue(queue: &QueueAttributes, config: &Config) -> Vec<Finding> {
@@ -125,7 +141,11 @@ fn of_work_queue(queue: &QueueAttributes, config: &Config) -> Vec<Finding> {
     if let Some(retention) = queue.retention.filter(|r| *r <= config.drain_timeout) {
         add(
             Level::Problem,
-            format!("it keeps messages for {} s, DRAIN_TIMEOUT_SECONDS is {}", retention.num_seconds(), config.drain_timeout.num_seconds()),
+            format!(
+                "it keeps messages for {} s, DRAIN_TIMEOUT_SECONDS is {}",
+                retention.num_seconds(),
+                config.drain_timeout.num_seconds()
+            ),
             "a message expires before its drain ends, and the hook waits until it times out",
             "set its MessageRetentionPeriod to 4 days",
         );

@@ -53,7 +53,10 @@ fn of_configuration(config: &Config) -> Vec<Finding> {
 fn managers_outside(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut outside = BTreeMap::<&str, usize>::new();
     for worker in &evidence.world.instances.items {
-        let name = worker.key_name.as_deref().and_then(|key| evidence.owner_of_name(key));
+        let name = worker
+            .key_name
+            .as_deref()
+            .and_then(|key| evidence.owner_of_name(key));
         let (Some(parent), Some(NameOwner::Ours(_))) = (worker.parent.as_deref(), name) else {
             continue;
         };
@@ -62,7 +65,12 @@ fn managers_outside(evidence: &Evidence<'_>) -> Vec<Finding> {
             *outside.entry(parent).or_default() += 1;
         }
     }
-    let executor = evidence.config.executor.as_ref().map(|e| e.as_str()).unwrap_or_default();
+    let executor = evidence
+        .config
+        .executor
+        .as_ref()
+        .map(|e| e.as_str())
+        .unwrap_or_default();
     outside
         .into_iter()
         .map(|(manager, workers)| {

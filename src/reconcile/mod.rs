@@ -10,13 +10,14 @@ use crate::{
     act::Results,
     aws::Aws,
     config::{Config, Mode},
+    document::PlanDocument,
     drain::{self, Next},
     fault::Fault,
     observe, pace,
     plan::ReapPlan,
     reap::{Evidence, OwnerState},
     task::{Change, Delivery, InstanceId, Task, ToldBy},
-    world::{Answer, Command},
+    world::{Answer, Command, World},
 };
 use chrono::TimeDelta;
 
@@ -57,6 +58,8 @@ pub struct Report {
     pub released: Option<Released>,
     /// Managers that wait in a hook, as a sweep found them.
     pub waiting: Vec<InstanceId>,
+    /// The plan written down, where a person asked for it.
+    pub document: Option<Box<PlanDocument>>,
 }
 
 /// A hook that was completed.
@@ -77,6 +80,7 @@ impl Report {
             results: Results::default(),
             released: None,
             waiting: vec![],
+            document: None,
         }
     }
 }
@@ -196,7 +200,7 @@ impl Pass<'_> {
         let world = observe::world(self.aws, self.config).await;
         let waiting =
             Evidence::of(&world, self.task, false, self.config, self.aws.now()).waiting_managers();
-        let mut report = self.reap(&world, false).await;
+        let mut report = self.looking_at_all(&world).await;
         if self.writes() {
             for manager in waiting.iter().take(WAKES_PER_SWEEP) {
                 let task = Task::Wake {
@@ -215,13 +219,46 @@ impl Pass<'_> {
             }
         }
         report.waiting = waiting;
+        if *self.task == (Task::Sweep { writes: false }) {
+            report.document = Some(Box::new(self.written_down(&world, &report).await));
+        }
+        // The next sweep takes up what is left: the dead-letter queue is for what a person must look at.
+        let is_long = self.delivery.age(self.aws.now()) > LONGEST_SWEEP;
         if matches!(report.outcome, Outcome::Again(_))
-            && self.delivery.age(self.aws.now()) > LONGEST_SWEEP
+            && (is_long || self.delivery.is_among_the_last())
         {
             report.outcome = Outcome::Done;
             report.reason = format!("{}; left to the next sweep", report.reason);
         }
         report
+    }
+
+    /// Reaps; where nothing is written, with all orphans in the plan, for no pass has to end.
+    async fn looking_at_all(&self, world: &World) -> Report {
+        if self.writes() {
+            return self.reap(world, false).await;
+        }
+        let unlimited = Config {
+            max_deletions: usize::MAX,
+            ..self.config.clone()
+        };
+        Pass {
+            config: &unlimited,
+            ..*self
+        }
+        .reap(world, false)
+        .await
+    }
+
+    /// The plan as a document, with what only a person asks for.
+    async fn written_down(&self, world: &World, report: &Report) -> PlanDocument {
+        let groups = observe::groups(self.aws, self.config).await;
+        let mut unread = report.results.faults.clone();
+        if let Outcome::Failed(fault) = &report.outcome {
+            unread.push(fault.clone());
+        }
+        let evidence = Evidence::of(world, self.task, false, self.config, self.aws.now());
+        PlanDocument::of(&report.plan, &evidence, &groups, &unread, self.aws.region())
     }
 
     /// Whether this pass may write at all.
