@@ -17,6 +17,8 @@ const MARGIN: TimeDelta = TimeDelta::seconds(60);
 /// After a task is so old no hook can wait for it any more.
 const STALE: TimeDelta = TimeDelta::hours(49);
 
+/// Auto Scaling may show a state of some minutes ago.
+const LAG: TimeDelta = TimeDelta::minutes(10);
 /// A group that took a termination back doesn't say so: after so long we believe that it did.
 const TAKEN_BACK: TimeDelta = TimeDelta::hours(1);
 
@@ -173,9 +175,11 @@ pub fn next(
     };
     let stale = delivery.age(now) > STALE;
     match (action(task, view), host(view), late) {
+        (Action::Over, Host::Gone(_), _) if is_behind(view) && delivery.age(now) < LAG => Next::AwaitGone,
         (Action::Over, Host::Gone(_), _) => Next::Reap,
-        // No hook waits so long: what is left is to look at everything once and to let the message go.
-        _ if stale => Next::Reap,
+        // No hook waits so long, unless the message's own time is wrong: what is left is to look at everything once
+        // and to let the message go.
+        (action, _, _) if stale && action != Action::Waiting => Next::Reap,
         (Action::Over, _, _) if !is_going(view) && delivery.age(now) > TAKEN_BACK => Next::Leave(
             "the manager is not terminating, and EC2 says that it lives: the termination was taken back, or never was".into(),
         ),
@@ -288,6 +292,17 @@ pub fn is_going(view: &ManagerView) -> bool {
         l.as_ref()
             .is_some_and(|l| l.state.starts_with("Terminating"))
     })
+}
+
+/// Whether the group shows the instance in a state from before its termination: then it may yet wait in our hook.
+fn is_behind(view: &ManagerView) -> bool {
+    let state = view
+        .lifecycle
+        .as_ref()
+        .ok()
+        .and_then(Option::as_ref)
+        .map(|l| l.state.as_str());
+    state.is_some_and(|state| !state.starts_with("Terminat") && !state.starts_with("Warmed"))
 }
 
 fn hooks_are_none(view: &ManagerView) -> bool {

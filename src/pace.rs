@@ -37,6 +37,13 @@ fn jitter(task: &Task, count: u32) -> u8 {
     (hasher.finish() % 100) as u8
 }
 
+/// A lot drawn for `id`: another one at another time, the same one in a twin of the pass.
+pub fn lot(id: &str, now: Time) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (id, now.timestamp() / SETTLE.num_seconds()).hash(&mut hasher);
+    hasher.finish()
+}
+
 /// While a drain goes on: rarely, but with a heartbeat that is never late, and never past the deadline.
 ///
 /// Where the queue allows only a few more deliveries, they are spread over the time that is left.

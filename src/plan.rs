@@ -212,18 +212,17 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
 
 /// Defers the orphans beyond `limit`; returns how many those are.
 ///
-/// The window moves with time, so that resources that EC2 refuses to delete don't hold up the ones behind them.
+/// Which ones changes from pass to pass, so that resources that EC2 refuses to delete don't hold up the others.
 fn put_off(judged: &mut [Judgement], limit: usize, now: Time) -> usize {
     let mut orphans: Vec<_> = judged
         .iter_mut()
         .filter(|j| j.verdict == Verdict::Orphan)
         .collect();
-    let count = orphans.len();
-    if count <= limit {
+    if orphans.len() <= limit {
         return 0;
     }
-    let turns = (now.timestamp() / pace::SETTLE.num_seconds()) as usize;
-    orphans.rotate_left(turns.wrapping_mul(limit) % count);
+    orphans.sort_by_cached_key(|j| pace::lot(&j.resource.id, now));
+    let over = orphans.len() - limit;
     for judgement in orphans.into_iter().skip(limit) {
         judgement.verdict = Verdict::Defer(None);
         judgement.evidence = format!(
@@ -231,7 +230,7 @@ fn put_off(judged: &mut [Judgement], limit: usize, now: Time) -> usize {
             judgement.evidence
         );
     }
-    count - limit
+    over
 }
 
 fn step(judgement: &Judgement) -> Option<Step> {

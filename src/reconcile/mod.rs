@@ -87,6 +87,8 @@ impl Report {
 
 /// A sweep that continues for longer leaves the rest to the next one: sweeps must not pile up on the queue.
 const LONGEST_SWEEP: TimeDelta = TimeDelta::hours(12);
+/// So much longer than the grace period a sweep comes again that deletes nothing.
+const LONGEST_WAITING_SWEEP: TimeDelta = TimeDelta::minutes(15);
 /// At most so many waiting managers are woken by one sweep.
 const WAKES_PER_SWEEP: usize = 50;
 
@@ -121,7 +123,12 @@ pub async fn pass(aws: &Aws, config: &Config, task: &Task, delivery: &Delivery) 
 impl Pass<'_> {
     async fn terminate(&self, manager: &InstanceId, to_warm_pool: bool) -> Report {
         let view = observe::manager(self.aws, self.task, self.delivery, manager, self.config).await;
-        match drain::next(self.task, self.delivery, &view, self.config, self.aws.now()) {
+        let first_seen = observe::since_when(self.task, self.delivery, &view);
+        let delivery = Delivery {
+            first_seen,
+            ..*self.delivery
+        };
+        match drain::next(self.task, &delivery, &view, self.config, self.aws.now()) {
             Next::Reap | Next::AwaitGone if to_warm_pool => Report::new(
                 Outcome::Done,
                 "the manager went to its warm pool: nothing of it is reaped",
@@ -138,15 +145,21 @@ impl Pass<'_> {
                 tracing::warn!(instance_id = %manager, "left alone: {reason}");
                 Report::new(Outcome::Done, reason)
             }
-            next => self.drain(&view, next).await,
+            next => {
+                Pass {
+                    delivery: &delivery,
+                    ..*self
+                }
+                .drain(&view, next)
+                .await
+            }
         }
     }
 
     /// One look at one manager; whatever comes of it, the hook's own message or the sweep carries on.
     async fn wake(&self, manager: &InstanceId) -> Report {
         let view = observe::manager(self.aws, self.task, self.delivery, manager, self.config).await;
-        // The group knows since when the manager terminates; the wake itself is only moments old.
-        let first_seen = view.began.unwrap_or(self.delivery.first_seen);
+        let first_seen = observe::since_when(self.task, self.delivery, &view);
         let delivery = Delivery {
             first_seen,
             ..Delivery::first(self.aws.now())
@@ -223,7 +236,14 @@ impl Pass<'_> {
             report.document = Some(Box::new(self.written_down(&world, &report).await));
         }
         // The next sweep takes up what is left: the dead-letter queue is for what a person must look at.
-        let is_long = self.delivery.age(self.aws.now()) > LONGEST_SWEEP;
+        // What makes progress goes on; what only waits is seen by the next sweep as well.
+        let is_progress = report.results.effective() > 0;
+        let longest = if is_progress {
+            LONGEST_SWEEP
+        } else {
+            self.config.grace + LONGEST_WAITING_SWEEP
+        };
+        let is_long = self.delivery.age(self.aws.now()) > longest;
         if matches!(report.outcome, Outcome::Again(_))
             && (is_long || self.delivery.is_among_the_last())
         {
