@@ -255,10 +255,10 @@ fn look_again(judgement: &Judgement, config: &Config, now: Time) -> Option<Time>
     }
 }
 
-/// Whether a task waits for a resource: a sweep for all, any other for what belongs to its own manager.
+/// Whether a task waits for a resource: for what belongs to its own manager or to nobody that is named. What belongs
+/// to another manager has a task of its own, or a sweep.
 fn concerns(task: &Task, judgement: &Judgement) -> bool {
-    match task.manager() {
-        None => true,
-        Some(manager) => judgement.owner.as_deref() == Some(manager.as_str()),
-    }
+    let owner = judgement.owner.as_deref();
+    task.manager()
+        .is_none_or(|manager| owner.is_none_or(|owner| owner == manager.as_str()))
 }

@@ -6,7 +6,7 @@ use crate::{
     names::NameOwner,
     reap,
     task::{InstanceId, Task},
-    world::{Instance, Member, Time, World},
+    world::{Instance, Member, Resource, Time, World},
 };
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -67,6 +67,7 @@ pub struct Evidence<'a> {
     members: HashMap<&'a str, &'a Member>,
     key_users: HashMap<&'a str, Vec<&'a Instance>>,
     by_spot_request: HashMap<&'a str, &'a Instance>,
+    requests_by_key: HashMap<&'a str, &'a Resource>,
     tokens: BTreeSet<String>,
     liveness: Liveness,
 }
@@ -87,6 +88,11 @@ impl<'a> Evidence<'a> {
                 key_users.entry(key).or_default().push(instance);
             }
         }
+        let requests = world
+            .resources
+            .get(reap::SPOT_REQUESTS)
+            .into_iter()
+            .flat_map(|l| &l.items);
         let spot = |i: &'a Instance| i.spot_request.as_deref().map(|s| (s, i));
         let mut evidence = Self {
             world,
@@ -108,6 +114,9 @@ impl<'a> Evidence<'a> {
                 .collect(),
             key_users,
             by_spot_request: world.instances.items.iter().filter_map(spot).collect(),
+            requests_by_key: requests
+                .filter_map(|r| Some((r.key_name.as_deref()?, r)))
+                .collect(),
             tokens: BTreeSet::new(),
             liveness: Liveness::NoneLives,
         };
@@ -132,6 +141,11 @@ impl<'a> Evidence<'a> {
             .get(key)
             .map(Vec::as_slice)
             .unwrap_or_default()
+    }
+
+    /// A spot request that can still start an instance with a key pair.
+    pub fn request_with_key(&self, key: &str) -> Option<&'a Resource> {
+        self.requests_by_key.get(key).copied()
     }
 
     /// Whether an instance is a manager: a managed group lists it, or tagged it.

@@ -14,7 +14,7 @@ use crate::{
     config::Config,
     fault::{Disposition, Fault},
     names::NameOwner,
-    world::{InstanceState, Listing, Resource},
+    world::{InstanceState, Listing, Resource, Time},
 };
 use aws_sdk_ec2::types::KeyPairInfo;
 use futures_util::{FutureExt, future::LocalBoxFuture};
@@ -83,11 +83,20 @@ impl Reaper for KeyPairs {
                 "the instances that may use it were not read to their end",
             ));
         }
+        let users = evidence.users_of_key(&resource.id);
+        let owner = resource
+            .owner
+            .as_deref()
+            .or_else(|| users.iter().find_map(|i| i.parent.as_deref()));
+        let owner = owner.map(|owner| (owner, evidence.owner_state(owner)));
+        if let Some((owner, state)) = owner {
+            trail.owned_by(owner, state);
+        }
         match user(resource, evidence) {
             Some((verdict, fact)) => return Some(trail.decide(verdict, "in-use", fact)),
             None => trail.pass("in-use", "by no instance and no open spot request"),
         }
-        Some(unused(trail, resource, born, evidence))
+        Some(unused(trail, owner, born, evidence))
     }
 
     fn delete<'a>(
@@ -143,10 +152,7 @@ fn user(key: &Resource, evidence: &Evidence<'_>) -> Option<(Verdict, String)> {
             ),
         ));
     }
-    let request = requests
-        .items
-        .iter()
-        .find(|r| r.key_name.as_deref() == Some(key.id.as_str()))?;
+    let request = evidence.request_with_key(&key.id)?;
     // The request of a terminated instance ends by itself; an open one is judged on its own.
     Some((
         Verdict::Keep,
@@ -154,36 +160,24 @@ fn user(key: &Resource, evidence: &Evidence<'_>) -> Option<(Verdict, String)> {
     ))
 }
 
+/// Nobody uses the key: its owner or its age decides.
 fn unused(
     mut trail: Trail,
-    key: &Resource,
-    born: crate::world::Time,
+    owner: Option<(&str, OwnerState)>,
+    born: Time,
     evidence: &Evidence<'_>,
 ) -> Judgement {
-    let owner = key.owner.as_deref().or_else(|| {
-        evidence
-            .users_of_key(&key.id)
-            .iter()
-            .find_map(|i| i.parent.as_deref())
-    });
     let gone = match owner {
-        None => None,
-        Some(owner) => {
-            let state = evidence.owner_state(owner);
-            trail.owned_by(owner, state);
-            match state {
-                OwnerState::Live(word) => {
-                    return trail.decide(
-                        Verdict::Keep,
-                        "owner-lives",
-                        format!("its manager {owner} is {word}"),
-                    );
-                }
-                OwnerState::Gone(word) => Some(format!("its manager {owner} is {word}")),
-                OwnerState::Absent => Some(format!("its manager {owner} is absent")),
-                OwnerState::Unknown | OwnerState::Malformed => None,
-            }
+        Some((owner, OwnerState::Live(word))) => {
+            return trail.decide(
+                Verdict::Keep,
+                "owner-lives",
+                format!("its manager {owner} is {word}"),
+            );
         }
+        Some((owner, OwnerState::Gone(word))) => Some(format!("its manager {owner} is {word}")),
+        Some((owner, OwnerState::Absent)) => Some(format!("its manager {owner} is absent")),
+        Some((_, OwnerState::Unknown | OwnerState::Malformed)) | None => None,
     };
     let fact = match gone.map_or_else(|| evidence.older_than_every_live_manager(born), Ok) {
         Ok(fact) => fact,
