@@ -122,7 +122,7 @@ impl Reaper for Addresses {
     ) -> LocalBoxFuture<'a, Deletions> {
         delete_singly(resources, async |resource| {
             let call = aws.ec2().release_address().allocation_id(&resource.id);
-            let call = call.set_network_border_group(resource.border_group.clone());
+            let call = call.set_network_border_group(foreign_border_group(resource, aws));
             aws.turn("ReleaseAddress").await;
             call.send()
                 .await
@@ -131,6 +131,14 @@ impl Reaper for Addresses {
         })
         .boxed_local()
     }
+}
+
+/// EC2 asks for the border group only where it isn't the Region itself.
+fn foreign_border_group(address: &Resource, aws: &Aws) -> Option<String> {
+    address
+        .border_group
+        .clone()
+        .filter(|group| aws.region() != Some(group.as_str()))
 }
 
 /// Unassociated now and a grace period ago.
