@@ -105,23 +105,32 @@ def write_zip(path: pathlib.Path, content: bytes) -> None:
 
 
 def pack(architecture: Architecture, binary: pathlib.Path, out: pathlib.Path) -> list[pathlib.Path]:
-    """Writes the zip and its bill of materials; returns both."""
+    """Writes the zip, its bill of materials and the checksums of both; returns their paths."""
     content = binary.read_bytes()
     check_binary(content, architecture)
     stem = f"lifecycle-reaper-{sbom.version(ROOT)}-{architecture.name}"
-    archive, bill = out / f"{stem}.zip", out / f"{stem}.cdx.json"
+    archive, bill, checksums = (out / f"{stem}.{end}" for end in ("zip", "cdx.json", "sha256"))
     write_zip(archive, content)
     sbom.write(ROOT, architecture.triple, bill, hashlib.sha256(content).hexdigest())
+    write_checksums(checksums, [archive, bill])
     digest = hashlib.sha256(archive.read_bytes()).digest()
     print(f"{archive}  {archive.stat().st_size / 2**20:.2f} MiB, bootstrap {len(content) / 2**20:.2f} MiB")
     print(f"  for Terraform's package.hash: {base64.b64encode(digest).decode()}")
-    return [archive, bill]
+    return [archive, bill, checksums]
 
 
-def write_checksums(out: pathlib.Path, files: list[pathlib.Path]) -> None:
+def write_checksums(path: pathlib.Path, files: list[pathlib.Path]) -> None:
     """In the format that `sha256sum --check` reads."""
-    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in sorted(files)]
-    (out / "SHA256SUMS").write_text("".join(lines))
+    path.write_text("".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in sorted(files)))
+
+
+def check_tag(tag: str, changelog: str) -> None:
+    """Raises unless the tag names this version, and the changelog tells of it."""
+    number = sbom.version(ROOT)
+    if tag != f"v{number}":
+        raise NoPackage(f"the tag is {tag}, and Cargo.toml says {number}")
+    if not re.search(rf"^## {re.escape(number)}\b", changelog, re.MULTILINE):
+        raise NoPackage(f"CHANGELOG.md has no section {number}")
 
 
 def main() -> int:
@@ -129,12 +138,24 @@ def main() -> int:
     parser.add_argument("architectures", nargs="*", help="x86_64, arm64; without any: those that this machine can build")
     parser.add_argument("--out", type=pathlib.Path, default=TARGET / "package")
     parser.add_argument("--binary", type=pathlib.Path, help="pack this file instead of building (one architecture)")
+    parser.add_argument("--tag", help="refuse to pack unless this is the tag of the version in Cargo.toml")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.architectures if name not in ARCHITECTURES]
     if unknown or (arguments.binary and len(arguments.architectures) != 1):
         parser.error(f"no architecture of Lambda's: {', '.join(unknown)}" if unknown else "--binary wants one architecture")
+    try:
+        if arguments.tag:
+            check_tag(arguments.tag, (ROOT / "CHANGELOG.md").read_text())
+        return pack_all(arguments)
+    except NoPackage as reason:
+        print(f"no package: {reason}", file=sys.stderr)
+        return 1
+
+
+def pack_all(arguments: argparse.Namespace) -> int:
+    """Packs what was asked for. What was asked for by name and can't be built is an error, and otherwise said."""
     arguments.out.mkdir(parents=True, exist_ok=True)
-    files = []
+    packed = 0
     for architecture in [ARCHITECTURES[name] for name in arguments.architectures or ARCHITECTURES]:
         lacking = None if arguments.binary else why_not(architecture)
         if lacking:
@@ -142,14 +163,9 @@ def main() -> int:
             if arguments.architectures:
                 return 1
             continue
-        try:
-            files += pack(architecture, arguments.binary or build(architecture), arguments.out)
-        except NoPackage as reason:
-            print(f"no {architecture.name} package: {reason}", file=sys.stderr)
-            return 1
-    write_checksums(arguments.out, files)
-    print(f"{arguments.out / 'SHA256SUMS'}")
-    return 0 if files else 1
+        pack(architecture, arguments.binary or build(architecture), arguments.out)
+        packed += 1
+    return 0 if packed else 1
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The package's own tests: what must not be packed is refused, and equal input gives equal output."""
 
+import contextlib
+import io
 import pathlib
 import struct
 import subprocess
@@ -39,21 +41,29 @@ class Package(unittest.TestCase):
     def pack(self, name: str) -> list[pathlib.Path]:
         out = self.folder / name
         out.mkdir()
-        files = package.pack(package.ARCHITECTURES["x86_64"], self.binary, out)
-        package.write_checksums(out, files)
-        return files
+        with contextlib.redirect_stdout(io.StringIO()):
+            return package.pack(package.ARCHITECTURES["x86_64"], self.binary, out)
 
     def test_the_zip_holds_one_executable_and_its_checksums_hold(self):
-        archive, _ = self.pack("out")
+        archive, _, checksums = self.pack("out")
         with zipfile.ZipFile(archive) as opened:
             (entry,) = opened.infolist()
             self.assertEqual((entry.filename, entry.external_attr >> 16), ("bootstrap", 0o100755))
             self.assertEqual(opened.read(entry), elf())
-        subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=archive.parent, check=True)
+        subprocess.run(["sha256sum", "--check", "--quiet", checksums.name], cwd=archive.parent, check=True)
 
     def test_equal_binaries_give_equal_packages(self):
         for one, other in zip(self.pack("one"), self.pack("other")):
             self.assertEqual(one.read_bytes(), other.read_bytes(), one.name)
+
+
+class Tag(unittest.TestCase):
+    def test_a_release_has_the_version_and_a_section_in_the_changelog(self):
+        number = sbom.version(package.ROOT)
+        package.check_tag(f"v{number}", f"# Changelog\n\n## {number}, 2026-01-01\n")
+        for tag, changelog, reason in [(f"v{number}9", f"## {number}9", "Cargo.toml says"), (f"v{number}", "## Unreleased", "no section")]:
+            with self.subTest(reason), self.assertRaisesRegex(package.NoPackage, reason):
+                package.check_tag(tag, changelog)
 
 
 class Bill(unittest.TestCase):
