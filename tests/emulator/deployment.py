@@ -6,8 +6,6 @@ Commands end and instances leave through EventBridge rules onto the work queue; 
 import json
 from collections.abc import Callable
 
-import boto3
-
 from . import backends
 from .event_bus import timestamp
 from .function import Function
@@ -48,11 +46,7 @@ class Deployment:
         **variables: str,
     ) -> None:
         self.aws = aws
-        arguments = {"endpoint_url": aws.endpoint, "region_name": REGION}
-        credentials = {"aws_access_key_id": "emulator", "aws_secret_access_key": "emulator"}
-        self.ec2, self.autoscaling, self.ssm, self.sqs = (
-            boto3.client(service, **arguments, **credentials) for service in ("ec2", "autoscaling", "ssm", "sqs")
-        )
+        self.ec2, self.autoscaling, self.ssm, self.sqs = (aws.client(name) for name in ("ec2", "autoscaling", "ssm", "sqs"))
         self.visibility_timeout, self.max_receive_count = int(6 * timeout), max_receive_count
         self.make_queues()
         self.make_group(heartbeat_timeout)
@@ -62,7 +56,7 @@ class Deployment:
         environment = aws.client_environment() | self.variables() | variables
         self.function = Function(command, environment, timeout, on_log=on_log)
         self.mapping = EventSourceMapping(self.WORK, self.function, concurrency=concurrency, wait_factor=wait_factor)
-        self.direct = AsynchronousInvocations(self.function, wait_factor)
+        self.direct = AsynchronousInvocations(self.function, wait_factor, to_queue(self.DEAD_LETTERS))
         if rules:
             rule(WAKING_EVENTS, to_queue(self.WORK))
 

@@ -19,6 +19,8 @@ from .timeline import LOCK, TIMELINE, run_forever
 os.environ["MOTO_ACCOUNT_ID"] = ACCOUNT_ID
 os.environ["AWS_DEFAULT_REGION"] = REGION
 
+import boto3  # noqa: E402
+from botocore.config import Config  # noqa: E402
 from moto.moto_server.werkzeug_app import (  # noqa: E402  (moto reads the environment when it is imported)
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -117,6 +119,7 @@ class Emulator:
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self._stop = threading.Event()
+        self._clients: dict = {}
 
     @property
     def calls(self) -> calls.CallLog:
@@ -134,6 +137,19 @@ class Emulator:
         self._stop.set()
         self._server.shutdown()
         self._server.server_close()
+
+    def client(self, service: str):
+        """A boto3 client of this account, without retries: one call is one call."""
+        if service not in self._clients:
+            self._clients[service] = boto3.client(
+                service,
+                endpoint_url=self.endpoint,
+                region_name=REGION,
+                aws_access_key_id="emulator",
+                aws_secret_access_key="emulator",
+                config=Config(retries={"total_max_attempts": 1}, read_timeout=30),
+            )
+        return self._clients[service]
 
     def client_environment(self) -> dict[str, str]:
         """What an SDK needs in its environment to talk to this account and to nothing else."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from moto.sqs.models import Message, Queue
 
 from . import backends
-from .event_bus import BUS
+from .event_bus import BUS, timestamp
 from .function import Function
 from .runtime_api import Invocation
 from .settings import REGION
@@ -143,9 +143,10 @@ class AsynchronousInvocations:
 
     RETRY_DELAYS = (60.0, 120.0)
 
-    def __init__(self, function: Function, wait_factor: float = 1.0) -> None:
-        self.function, self.wait_factor = function, wait_factor
-        self.failed: list[Invocation] = []
+    def __init__(
+        self, function: Function, wait_factor: float = 1.0, on_failure: Callable[[dict], None] = lambda record: None
+    ) -> None:
+        self.function, self.wait_factor, self.on_failure = function, wait_factor, on_failure
         self._events: queue.Queue[str | None] = queue.Queue()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self.work, daemon=True)
@@ -167,17 +168,35 @@ class AsynchronousInvocations:
             threading.Thread(target=self.attempt, args=[payload], daemon=True).start()
 
     def attempt(self, payload: str) -> None:
-        invocation = None
         for number, delay in enumerate((*self.RETRY_DELAYS, None), start=1):
             try:
                 invocation = self.function.invoke(payload, "async", number)
             except RuntimeError:
-                return
+                return  # the function was closed meanwhile
             if not invocation.error:
                 return
-            if delay is None or self._stop.wait(delay * self.wait_factor):
-                break
-        self.failed.append(invocation)
+            if delay is None:
+                with LOCK:
+                    self.on_failure(failure_record(invocation))
+            elif self._stop.wait(delay * self.wait_factor):
+                return
+
+
+def failure_record(invocation: Invocation) -> dict:
+    """What Lambda sends to the failure destination."""
+    return {
+        "version": "1.0",
+        "timestamp": timestamp(),
+        "requestContext": {
+            "requestId": invocation.request_id,
+            "functionArn": f"{invocation.function_arn}:$LATEST",
+            "condition": "RetriesExhausted",
+            "approximateInvokeCount": invocation.attempt,
+        },
+        "requestPayload": json.loads(invocation.payload),
+        "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
+        "responsePayload": invocation.error,
+    }
 
 
 def rule(detail_types: set[str], target: Callable[[dict], None]) -> None:

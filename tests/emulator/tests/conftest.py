@@ -3,9 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-import boto3
 import pytest
-from botocore.config import Config
 
 from emulator import control
 from emulator.server import Emulator
@@ -24,48 +22,31 @@ def aws(server: Emulator) -> Emulator:
     return server
 
 
-def client(server: Emulator, service: str):
-    """Without retries, so that one call is one call."""
-    return boto3.client(
-        service,
-        endpoint_url=server.endpoint,
-        region_name=REGION,
-        aws_access_key_id="emulator",
-        aws_secret_access_key="emulator",
-        config=Config(retries={"total_max_attempts": 1}, read_timeout=20),
-    )
-
-
-@pytest.fixture(scope="session")
-def clients(server: Emulator) -> dict:
-    return {service: client(server, service) for service in ("ec2", "autoscaling", "ssm", "sqs")}
+@pytest.fixture
+def ec2(aws: Emulator):
+    return aws.client("ec2")
 
 
 @pytest.fixture
-def ec2(aws: Emulator, clients: dict):
-    return clients["ec2"]
+def autoscaling(aws: Emulator):
+    return aws.client("autoscaling")
 
 
 @pytest.fixture
-def autoscaling(aws: Emulator, clients: dict):
-    return clients["autoscaling"]
+def ssm(aws: Emulator):
+    return aws.client("ssm")
 
 
 @pytest.fixture
-def ssm(aws: Emulator, clients: dict):
-    return clients["ssm"]
-
-
-@pytest.fixture
-def sqs(aws: Emulator, clients: dict):
-    return clients["sqs"]
+def sqs(aws: Emulator):
+    return aws.client("sqs")
 
 
 def queue_arn(name: str) -> str:
     return f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{name}"
 
 
-def wait_until(happened: Callable[[], object], seconds: float = 5.0, what: str = "it") -> object:
+def wait_until(happened: Callable[[], object], seconds: float = 15.0, what: str = "it") -> object:
     """Returns what `happened` returns as soon as that is true; fails when the time is up."""
     give_up = time.time() + seconds
     while time.time() < give_up:

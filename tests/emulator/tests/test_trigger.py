@@ -106,10 +106,12 @@ def test_a_batch_is_no_larger_than_asked(function, sqs, work):
 
 
 def test_an_asynchronous_invocation_is_tried_three_times(function):
-    with AsynchronousInvocations(function, wait_factor=0.001) as direct:
+    told = []
+    with AsynchronousInvocations(function, 0.001, told.append) as direct:
         direct.invoke({"order": "raise"})
         direct.invoke({"order": "fine"})
-        wait_until(lambda: direct.failed, what="the event to be given up")
+        wait_until(lambda: told, what="the event to be given up")
+    assert (told[0]["requestPayload"], told[0]["responsePayload"]["errorType"]) == ({"order": "raise"}, "Boom")
     attempts = [(json.loads(i.payload)["order"], i.attempt) for i in function.invocations]
     assert sorted(attempts) == [("fine", 1), ("raise", 1), ("raise", 2), ("raise", 3)]
 
