@@ -2,7 +2,7 @@
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use lifecycle_reaper::{
-    aws::Aws,
+    aws::{Aws, https_client},
     config::{Config, Mode},
     handler::{Handler, Invocation},
     log,
@@ -32,7 +32,10 @@ async fn main() -> Result<(), Error> {
         kinds = config.kinds.join(","),
         "started"
     );
-    let sdk = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+    let sdk = aws_config::defaults(aws_config::BehaviorVersion::latest())
+        .http_client(https_client())
+        .load()
+        .await;
     let handler = Handler::new(config, Aws::new(sdk));
     lambda_runtime::run(service_fn(async |event: LambdaEvent<Box<RawValue>>| {
         let invocation = invocation(event.context);

@@ -5,12 +5,14 @@
 
 mod auto_scaling;
 mod ec2;
+mod https;
 mod preflight;
 mod queue;
 mod run_command;
 mod turns;
 
 pub use ec2::{Page, pages, tag_value, time};
+pub use https::https_client;
 pub use queue::{Queue, Undeliverable};
 pub use run_command::Evidential;
 
