@@ -8,6 +8,7 @@ use crate::{
     world::Resource,
 };
 use std::collections::{BTreeMap, HashSet};
+use tracing::Instrument;
 
 /// What became of the steps of a reaping plan.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +85,8 @@ pub async fn reap(aws: &Aws, plan: &ReapPlan) -> Results {
             .cloned()
             .collect();
         if !deletions.is_empty() {
-            for (id, result) in reaper.delete(aws, &deletions).await {
+            let span = tracing::info_span!("deleting", kind);
+            for (id, result) in reaper.delete(aws, &deletions).instrument(span).await {
                 let is_alive = result
                     .as_ref()
                     .is_err_and(|fault| fault.disposition == Disposition::Retry);

@@ -7,7 +7,7 @@
 use crate::{
     drain::Release,
     fault::Disposition,
-    reap::Verdict,
+    reap::{Judgement, Verdict},
     reconcile::{Outcome, Report},
     task::{Delivery, Task},
     world::{Answer, Time},
@@ -53,6 +53,21 @@ pub fn of_pass(
     lines
 }
 
+/// The line of a pass that panicked or ran out of time: nothing else is known of it.
+pub fn cut_off(function_name: &str, delivery: &Delivery, cost: Cost, now: Time) -> Value {
+    line(
+        &[("FunctionName", function_name)],
+        &[
+            ("Passes", "Count", 1.0),
+            ("CutOff", "Count", 1.0),
+            ("ApiCalls", "Count", cost.api_calls as f64),
+            ("Throttles", "Count", cost.throttles as f64),
+            age(delivery, now),
+        ],
+        now,
+    )
+}
+
 /// The line of a record or an event that became no task.
 pub fn unreadable(function_name: &str, now: Time) -> Value {
     line(
@@ -90,11 +105,14 @@ fn pass(task: &Task, delivery: &Delivery, report: &Report, cost: Cost, now: Time
         metrics.push(count("Sweeps", 1));
     }
     if report.outcome != Outcome::Done {
-        metrics.push((
-            "OldestTaskSeconds",
-            "Seconds",
-            delivery.age(now).num_seconds() as f64,
-        ));
+        metrics.push(age(delivery, now));
+    }
+    if !report.plan.judged.is_empty() {
+        let all = || report.plan.judged.iter().map(|(_, judgement)| judgement);
+        let refused = report.results.refused.values().sum();
+        metrics.push(count("UnprovenKept", with_word(all(), "unknown")));
+        metrics.push(count("ProtectedKept", refused));
+        metrics.extend(oldest_orphan(all(), now));
     }
     if let Some(released) = &report.released {
         let waited = released.after.num_seconds() as f64;
@@ -114,6 +132,23 @@ fn pass(task: &Task, delivery: &Delivery, report: &Report, cost: Cost, now: Time
     metrics
 }
 
+fn age(delivery: &Delivery, now: Time) -> Metric {
+    let seconds = delivery.age(now).num_seconds();
+    ("OldestTaskSeconds", "Seconds", seconds as f64)
+}
+
+fn with_word<'a>(judged: impl Iterator<Item = &'a Judgement>, word: &str) -> usize {
+    judged.filter(|j| j.verdict.word() == word).count()
+}
+
+/// How old the oldest is that is to be deleted, now or later.
+fn oldest_orphan<'a>(judged: impl Iterator<Item = &'a Judgement>, now: Time) -> Option<Metric> {
+    let orphans = judged.filter(|j| matches!(j.verdict, Verdict::Orphan | Verdict::Defer(_)));
+    let born = orphans.filter_map(|j| j.born).min()?;
+    let seconds = (now - born).num_seconds().max(0);
+    Some(("OldestOrphanSeconds", "Seconds", seconds as f64))
+}
+
 fn kinds(report: &Report, now: Time) -> BTreeMap<&'static str, Vec<Metric>> {
     let mut kinds = BTreeMap::<&'static str, Vec<Metric>>::new();
     for kind in report.plan.judged.iter().map(|(kind, _)| *kind) {
@@ -128,15 +163,10 @@ fn kinds(report: &Report, now: Time) -> BTreeMap<&'static str, Vec<Metric>> {
                 .filter(|(k, _)| *k == kind)
                 .map(|(_, j)| j)
         };
-        let of = |word: &str| judged().filter(|j| j.verdict.word() == word).count() as f64;
+        let of = |word: &str| with_word(judged(), word) as f64;
         let done = |results: &BTreeMap<&'static str, usize>| {
             results.get(kind).copied().unwrap_or_default() as f64
         };
-        let orphans = judged().filter(|j| matches!(j.verdict, Verdict::Orphan | Verdict::Defer(_)));
-        let oldest = orphans
-            .filter_map(|j| j.born)
-            .map(|born| (now - born).num_seconds())
-            .max();
         let mut metrics = vec![
             ("OrphansReaped", "Count", done(&report.results.deleted)),
             ("OrphansDeferred", "Count", of("defer")),
@@ -144,9 +174,7 @@ fn kinds(report: &Report, now: Time) -> BTreeMap<&'static str, Vec<Metric>> {
             ("UnprovenKept", "Count", of("unknown")),
             ("ProtectedKept", "Count", done(&report.results.refused)),
         ];
-        metrics.extend(
-            oldest.map(|seconds| ("OldestOrphanSeconds", "Seconds", seconds.max(0) as f64)),
-        );
+        metrics.extend(oldest_orphan(judged(), now));
         kinds.insert(kind, metrics);
     }
     kinds

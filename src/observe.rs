@@ -8,13 +8,14 @@ use crate::{
     config::{Config, Drain},
     drain::{TERMINATING_WAIT, deadline, hooks_of},
     preflight::GroupFacts,
-    reap::{self, REAPERS},
+    reap::{self, REAPERS, Reaper},
     task::{Change, Delivery, InstanceId, Task},
     world::{Command, Instance, InstanceState, Listing, ManagerView, Resource, Time, World},
 };
 use chrono::TimeDelta;
 use futures_util::future::{join, join_all, join3};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use tracing::Instrument;
 
 /// A command that was requested shortly before the message was sent may be the message's own, sent by a twin.
 const BEFORE_FIRST_SEEN: TimeDelta = TimeDelta::seconds(60);
@@ -141,7 +142,12 @@ pub async fn world(aws: &Aws, config: &Config) -> World {
     // Spot requests protect keys and come before workers, whether or not they are judged themselves.
     let is_needed = |kind| config.kinds.contains(&kind) || kind == reap::SPOT_REQUESTS;
     let needed = REAPERS.iter().filter(|r| is_needed(r.kind()));
-    let listings = join_all(needed.map(async |r| (r.kind(), r.list(aws, config).await))).await;
+    let list = async |reaper: &dyn Reaper| {
+        let span = tracing::info_span!("listing", kind = reaper.kind());
+        let listing = reaper.list(aws, config).instrument(span).await;
+        (reaper.kind(), listing)
+    };
+    let listings = join_all(needed.map(|reaper| list(*reaper))).await;
     let resources = listings.into_iter().collect();
     let mut instances = aws.instances(config).await;
     let worker_groups = config.worker_groups.values().flatten();

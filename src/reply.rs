@@ -1,6 +1,7 @@
 //! What the function says of a pass: the outcome line in the log, and the JSON that answers a direct invocation.
 
 use crate::{
+    fault::Fault,
     metrics::Cost,
     reconcile::{Outcome, Report},
     task::{Delivery, Task},
@@ -45,7 +46,7 @@ pub fn summary(task: &Task, report: &Report) -> Value {
 
 /// The one line that a person looks for first.
 pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time, cost: Cost) {
-    let api_calls = cost.api_calls;
+    let (api_calls, throttles) = (cost.api_calls, cost.throttles);
     let deleted: usize = report.results.deleted.values().sum();
     let age_seconds = delivery.age(now).num_seconds();
     let (outcome, reason) = (report.outcome.word(), report.reason.as_str());
@@ -56,6 +57,7 @@ pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time,
             deleted,
             age_seconds,
             api_calls,
+            throttles,
             "outcome: done: {reason}"
         ),
         Outcome::Again(after) => {
@@ -66,6 +68,7 @@ pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time,
                 deleted,
                 age_seconds,
                 api_calls,
+                throttles,
                 again_seconds,
                 "outcome: again: {reason}"
             );
@@ -77,9 +80,22 @@ pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time,
                 deleted,
                 age_seconds,
                 api_calls,
+                throttles,
                 aws_code = fault.code,
                 "outcome: failed, a person must act: {reason}"
             );
         }
     }
+}
+
+/// The outcome line of a pass that panicked or ran out of time.
+pub fn log_cut_off(task: &Task, delivery: &Delivery, fault: &Fault, now: Time, cost: Cost) {
+    tracing::error!(
+        task = task.name(),
+        outcome = "CutOff",
+        age_seconds = delivery.age(now).num_seconds(),
+        api_calls = cost.api_calls,
+        throttles = cost.throttles,
+        "outcome: cut off: {fault}"
+    );
 }

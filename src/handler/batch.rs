@@ -184,8 +184,9 @@ impl Handler {
                 Ok(url) => self.aws.come_again(&url, receipt_handle, delay).await,
                 Err(fault) => Err(fault),
             };
-            if let Err(fault) = result {
-                tracing::warn!(message_id = record.message_id, aws_code = fault.code, %fault, "its visibility could not be changed");
+            match result {
+                Ok(()) => tracing::debug!(message_id = record.message_id, again_seconds = delay.num_seconds(), "visible again later"),
+                Err(fault) => tracing::warn!(message_id = record.message_id, aws_code = fault.code, %fault, "its visibility could not be changed"),
             }
         }))
         .await;

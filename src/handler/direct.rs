@@ -103,7 +103,11 @@ impl Handler {
             return false;
         };
         match self.aws.enqueue(url, payload, delay).await {
-            Ok(()) => true,
+            Ok(()) => {
+                let again_seconds = delay.num_seconds();
+                tracing::info!(again_seconds, "on the work queue");
+                true
+            }
             Err(fault) => {
                 tracing::error!(aws_code = fault.code, %fault, "not on the work queue");
                 false

@@ -128,15 +128,20 @@ impl Handler {
             reconcile::pass(&self.aws, &self.config, task, delivery).boxed_local(),
         )
         .catch_unwind();
-        let report = match self.aws.within(budget, "pass", pass).await {
-            Ok(Ok(report)) => report,
-            Ok(Err(panic)) => return Err(panicked(&*panic)),
+        let ended = match self.aws.within(budget, "pass", pass).await {
+            Ok(Ok(report)) => Ok(report),
+            Ok(Err(panic)) => Err(panicked(&*panic)),
+            Err(fault) => Err(fault),
+        };
+        let (cost, now) = (self.aws.take_cost(), self.aws.now());
+        let report = match ended {
+            Ok(report) => report,
             Err(fault) => {
-                tracing::error!(%fault, "out of time: the pass was cut off and comes again");
+                reply::log_cut_off(task, delivery, &fault, now, cost);
+                metrics::emit(&[metrics::cut_off(function_name, delivery, cost, now)]);
                 return Err(fault);
             }
         };
-        let (cost, now) = (self.aws.take_cost(), self.aws.now());
         reply::log_outcome(task, delivery, &report, now, cost);
         metrics::emit(&metrics::of_pass(
             function_name,
@@ -183,7 +188,10 @@ impl Handler {
             )
             .await
         {
-            Ok(()) => true,
+            Ok(()) => {
+                tracing::info!(message_id, "on the dead-letter queue: {reason}");
+                true
+            }
             Err(fault) => {
                 tracing::error!(message_id, aws_code = fault.code, %fault, "not on the dead-letter queue: it stays where it is");
                 false
@@ -204,7 +212,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Fault {
             text.unwrap_or_else(|| "without a message".into())
         ),
     );
-    tracing::error!(%fault, "panic: the record comes again");
+    tracing::error!(%fault, "panic: the pass ends here");
     fault
 }
 

@@ -120,6 +120,12 @@ pub async fn pass(aws: &Aws, config: &Config, task: &Task, delivery: &Delivery) 
     }
 }
 
+/// A pass that found nothing to do is done, and says so like any other.
+fn nothing_to_do(reason: &str) -> Report {
+    tracing::info!("planned: nothing: {reason}");
+    Report::new(Outcome::Done, reason)
+}
+
 impl Pass<'_> {
     async fn terminate(&self, manager: &InstanceId, to_warm_pool: bool) -> Report {
         let view = observe::manager(self.aws, self.task, self.delivery, manager, self.config).await;
@@ -129,10 +135,9 @@ impl Pass<'_> {
             ..*self.delivery
         };
         match drain::next(self.task, &delivery, &view, self.config, self.aws.now()) {
-            Next::Reap | Next::AwaitGone if to_warm_pool => Report::new(
-                Outcome::Done,
-                "the manager went to its warm pool: nothing of it is reaped",
-            ),
+            Next::Reap | Next::AwaitGone if to_warm_pool => {
+                nothing_to_do("the manager went to its warm pool: nothing of it is reaped")
+            }
             Next::Reap => {
                 let drained = matches!(
                     view.command,
@@ -142,7 +147,7 @@ impl Pass<'_> {
                 self.reap(&world, drained).await
             }
             Next::Leave(reason) => {
-                tracing::warn!(instance_id = %manager, "left alone: {reason}");
+                tracing::warn!(instance_id = %manager, "planned: left alone: {reason}");
                 Report::new(Outcome::Done, reason)
             }
             next => {
@@ -165,10 +170,8 @@ impl Pass<'_> {
             ..Delivery::first(self.aws.now())
         };
         let report = match drain::next(self.task, &delivery, &view, self.config, self.aws.now()) {
-            Next::Leave(reason) => Report::new(Outcome::Done, reason),
-            Next::Reap | Next::AwaitGone => {
-                Report::new(Outcome::Done, "no hook of ours waits for it")
-            }
+            Next::Leave(reason) => nothing_to_do(&reason),
+            Next::Reap | Next::AwaitGone => nothing_to_do("no hook of ours waits for it"),
             next => {
                 Pass {
                     delivery: &delivery,
@@ -194,7 +197,7 @@ impl Pass<'_> {
         let OwnerState::Live(word) = evidence.owner_state(manager.as_str()) else {
             return self.reap(&world, false).await;
         };
-        tracing::warn!(instance_id = %manager, state = word, "manager alive: nothing is reaped");
+        tracing::warn!(instance_id = %manager, state = word, "planned: manager alive: nothing is reaped");
         let is_stale = self.delivery.age(self.aws.now()) > drain::LONGEST_WAIT;
         let outcome = match told_by {
             ToldBy::TerminateSuccessful if !is_stale && self.config.mode == Mode::Enforce => {
