@@ -352,25 +352,21 @@ impl Vars {
 
     fn kinds(&mut self) -> Vec<&'static str> {
         let known = || reap::REAPERS.iter().map(|r| r.kind());
-        if self.text("REAP").is_none() {
-            return reap::REAPERS
-                .iter()
-                .filter(|r| r.is_on_by_default())
-                .map(|r| r.kind())
-                .collect();
-        }
         let asked = self.names("REAP");
         if asked.iter().any(|word| known().all(|kind| kind != word)) {
-            self.problem(
-                "REAP",
-                format!(
-                    "some of {}, comma separated",
-                    known().collect::<Vec<_>>().join(", ")
-                ),
-            );
+            let words = known().collect::<Vec<_>>().join(", ");
+            self.problem("REAP", format!("some of {words}, comma separated"));
         }
-        known()
-            .filter(|kind| asked.iter().any(|word| word == kind))
+        let names_groups = self.text("WORKER_GROUPS").is_some();
+        let is_on = |reaper: &&&dyn reap::Reaper| match asked.is_empty() {
+            _ if names_groups && reaper.kind() == reap::WORKER_GROUPS => true,
+            true => reaper.is_on_by_default(),
+            false => asked.iter().any(|word| word == reaper.kind()),
+        };
+        reap::REAPERS
+            .iter()
+            .filter(is_on)
+            .map(|r| r.kind())
             .collect()
     }
 

@@ -74,6 +74,9 @@ pub const KEY_PAIRS: &str = "key-pairs";
 /// The Elastic IPs.
 pub const ADDRESSES: &str = "addresses";
 
+/// Instances of worker groups; on where `WORKER_GROUPS` names some.
+pub const WORKER_GROUPS: &str = "worker-groups";
+
 /// The mark of the first look at an address that no owner tag speaks for.
 pub const FIRST_LOOK_TAG: &str = "lifecycle-reaper:unassociated-since";
 /// When the instance allocated its address, in unix seconds.

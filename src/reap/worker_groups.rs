@@ -18,7 +18,11 @@ pub(super) struct WorkerGroups;
 
 impl Reaper for WorkerGroups {
     fn kind(&self) -> &'static str {
-        "worker-groups"
+        super::WORKER_GROUPS
+    }
+
+    fn is_on_by_default(&self) -> bool {
+        false
     }
 
     fn list<'a>(&'a self, _: &'a Aws, _: &'a Config) -> LocalBoxFuture<'a, Listing<Resource>> {
