@@ -7,6 +7,7 @@ export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lifecycle-reap
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-pure test-rust test-emulator check sim mutants check-infra
+.PHONY: package lint-deps check-docs pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,3 +38,17 @@ mutants: ## plants the predecessors' defects one by one and shows what catches e
 
 check-infra: ## Terraform, SAM, policies, drain document, all offline
 	infra/check
+
+package: ## the function as zips with checksums and bills of materials; ARCH="x86_64 arm64", OUT=folder
+	python3 tests/package/package.py $(ARCH) $(if $(OUT),--out "$(OUT)") $(if $(TAG),--tag "$(TAG)")
+
+lint-deps: ## dependencies: licences, known flaws, duplicates, unused ones, the oldest Rust; ADVISORIES=required
+	tests/package/lint-deps
+
+check-docs: ## what the documents and workflows say, held against the repository; the package's tests
+	python3 -m unittest discover -s tests/package
+	python3 tests/docs/check.py
+
+pictures: ## records the terminal pictures of docs/ anew
+	python3 tests/recording/record.py --moving --show "make demo" docs/pictures/demo.svg -- make --no-print-directory demo
+	python3 tests/recording/record.py --show "lifecycle-reaper plan" docs/pictures/plan.svg -- tests/recording/plan

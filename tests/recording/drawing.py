@@ -10,7 +10,7 @@ from html import escape
 SIZE, LINE, CHARACTER, MARGIN = 13, 18, 7.83, 14
 BACKGROUND, INK = "#0d1117", "#c9d1d9"
 COLOURS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "34": "#79c0ff", "35": "#d2a8ff", "36": "#76e3ea", "37": INK, "90": "#8b949e"}
-SHORTEST, LONGEST, LAST = 0.09, 1.2, 8.0
+SHORTEST, LONGEST, LAST = 0.12, 1.2, 8.0
 """Seconds: a line stays at least so long before the next, a silence is cut to so much, the end stays so long."""
 
 
