@@ -85,21 +85,22 @@ pub struct ConfigProblem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<ConfigProblem>);
 
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.holds {
+            Some(value) => write!(f, "{} holds {value:?}", self.variable)?,
+            None => write!(f, "{} is not set", self.variable)?,
+        }
+        write!(f, ", it may hold {}", self.wants)
+    }
+}
+
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the configuration has {} problem(s):", self.0.len())?;
-        for ConfigProblem {
-            variable,
-            holds,
-            wants,
-        } in &self.0
-        {
-            match holds {
-                Some(value) => write!(f, " {variable} holds {value:?}, it may hold {wants};")?,
-                None => write!(f, " {variable} is not set, it may hold {wants};")?,
-            }
-        }
-        Ok(())
+        write!(f, "the configuration has {} problem(s)", self.0.len())?;
+        self.0
+            .iter()
+            .try_for_each(|problem| write!(f, "; {problem}"))
     }
 }
 

@@ -20,7 +20,14 @@ async fn main() -> Result<(), Error> {
         std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
     )
-    .inspect_err(|problems| tracing::error!(%problems, "the configuration can't be used"))?;
+    .inspect_err(|problems| {
+        for problem in &problems.0 {
+            tracing::error!(
+                variable = problem.variable,
+                "the configuration can't be used: {problem}"
+            );
+        }
+    })?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
@@ -50,6 +57,7 @@ async fn main() -> Result<(), Error> {
 fn invocation(context: lambda_runtime::Context) -> Invocation {
     let deadline = i64::try_from(context.deadline)
         .ok()
+        .filter(|millis| *millis > 0)
         .and_then(chrono::DateTime::from_timestamp_millis);
     Invocation {
         request_id: context.request_id,
