@@ -12,5 +12,7 @@
     clippy::unwrap_used
 )]
 
+mod cli;
 mod fake_aws;
 mod sim;
+mod sight;

@@ -57,6 +57,7 @@ impl Instance {
             zone: "eu-west-1a".into(),
             platform: None,
             ended: None,
+            end_reason: None,
         }
     }
 }

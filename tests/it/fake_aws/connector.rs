@@ -123,7 +123,9 @@ impl FakeAws {
         };
         mishap.there += latency / 2;
         mishap.back += latency - latency / 2;
-        world.calls.push(Call { at: now, request: request.clone(), outcome: Outcome::Pending, fault: mishap.fault.clone(), run });
+        world.moments += 1;
+        let moment = world.moments;
+        world.calls.push(Call { at: now, moment, request: request.clone(), outcome: Outcome::Pending, fault: mishap.fault.clone(), run });
         (world.calls.len() - 1, mishap)
     }
 
@@ -200,6 +202,7 @@ fn serve(world: &mut World, request: &Request, fault: &PageFault) -> Answer {
         "SendMessage" => sqs::send_message(world, request),
         "ChangeMessageVisibility" => sqs::change_message_visibility(world, request),
         "GetQueueUrl" => sqs::get_queue_url(world, request),
+        "GetQueueAttributes" => sqs::get_queue_attributes(world, request),
         other => panic!("the fake AWS does not speak {other}"),
     }
 }

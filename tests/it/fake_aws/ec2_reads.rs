@@ -82,6 +82,7 @@ fn instance_xml(instance: &Instance) -> String {
         optional("keyName", instance.key_name.as_deref()),
         element("launchTime", iso(instance.launched)),
         wrap("placement", &element("availabilityZone", &instance.zone)),
+        optional("reason", instance.end_reason.as_deref()),
         optional("platform", instance.platform.as_deref()),
         optional("spotInstanceRequestId", instance.spot_request_id.as_deref()),
         interfaces,
@@ -178,10 +179,16 @@ pub fn describe_addresses(world: &mut World, request: &Request, fault: &PageFaul
     Ok(Body::Xml(wrap("addressesSet", &found)))
 }
 
+/// Addresses of one documentation network stand for those that a customer brought.
+fn pool_of(public_ip: &str) -> &'static str {
+    if public_ip.starts_with("203.0.113.") { "ipv4pool-ec2-0123456789abcdef0" } else { "amazon" }
+}
+
 fn address_xml(address: &Address) -> String {
     let inside = [
         element("allocationId", &address.allocation_id),
         element("publicIp", &address.public_ip),
+        element("publicIpv4Pool", pool_of(&address.public_ip)),
         element("domain", "vpc"),
         optional("associationId", address.association_id.as_deref()),
         optional("instanceId", address.instance_id.as_deref()),

@@ -185,6 +185,8 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Call {
     pub at: DateTime<Utc>,
+    /// Its place among the world's notes and calls.
+    pub moment: u64,
     pub request: Request,
     pub outcome: Outcome,
     pub fault: Option<Fault>,

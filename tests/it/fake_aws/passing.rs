@@ -60,7 +60,9 @@ impl World {
                 }
             }
         }
-        self.chronicle.extend(notes);
+        for (at, what) in notes {
+            self.note_at(at, what);
+        }
     }
 
     fn proceed_members(&mut self, now: DateTime<Utc>) {
@@ -83,6 +85,7 @@ impl World {
             return;
         }
         instance.ended = Some(at);
+        instance.end_reason = Some(format!("User initiated ({} GMT)", at.format("%Y-%m-%d %H:%M:%S")));
         instance.state = InstanceState::ShuttingDown;
         for address in self.ec2.addresses.values_mut().filter(|address| address.instance_id.as_deref() == Some(id)) {
             address.association_id = None;
@@ -94,7 +97,7 @@ impl World {
                 request.state = "closed".into();
             }
         }
-        self.chronicle.push((at, format!("{id} shuts down")));
+        self.note_at(at, format!("{id} shuts down"));
     }
 
     /// An active persistent request whose instance ended launches another: untagged, with the same key.
@@ -119,13 +122,14 @@ impl World {
                 attached: Some(at),
                 tags: Default::default(),
                 ended: None,
+                end_reason: None,
                 ..model
             };
             self.ec2.instances.insert(id.clone(), fresh);
             if let Some(request) = self.ec2.spot_requests.get_mut(&request_id) {
                 request.instance_id = Some(id.clone());
             }
-            self.chronicle.push((at, format!("{request_id} launches {id} again")));
+            self.note_at(at, format!("{request_id} launches {id} again"));
         }
     }
 

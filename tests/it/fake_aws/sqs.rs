@@ -63,6 +63,10 @@ pub fn change_message_visibility(world: &mut World, request: &Request) -> Answer
     Ok(Body::Json(json!({})))
 }
 
+pub fn get_queue_attributes(world: &mut World, request: &Request) -> Answer {
+    Ok(Body::Json(json!({"Attributes": find_queue(world, request)?.attributes})))
+}
+
 pub fn get_queue_url(world: &mut World, request: &Request) -> Answer {
     let name = request.text("QueueName").unwrap_or_default();
     match world.queues.values().find(|queue| queue.name == name) {

@@ -53,6 +53,8 @@ pub struct Instance {
     pub platform: Option<String>,
     /// When it entered shutting-down; the rest of its end follows by the clock.
     pub ended: Option<DateTime<Utc>>,
+    /// StateTransitionReason, once it is over. EC2 names the time only where somebody asked for the end.
+    pub end_reason: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -273,8 +275,18 @@ pub struct Queue {
     pub sent: Vec<SentMessage>,
     /// What ChangeMessageVisibility set last, by receipt handle, and when.
     pub visibility: BTreeMap<String, (i64, DateTime<Utc>)>,
+    /// What GetQueueAttributes tells: `VisibilityTimeout`, `RedrivePolicy` and the like.
+    pub attributes: BTreeMap<String, String>,
     /// Receipt handles that are no good; any other is accepted.
     pub expired_receipts: BTreeSet<String>,
+}
+
+/// A line of the chronicle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub at: DateTime<Utc>,
+    pub moment: u64,
+    pub what: String,
 }
 
 /// The world: one account in one region, its clock, its faults and the log of its calls.
@@ -303,7 +315,9 @@ pub struct World {
     pub run: u64,
     pub calls: Vec<Call>,
     /// What happened in the world, besides calls: a line each.
-    pub chronicle: Vec<(DateTime<Utc>, String)>,
+    pub chronicle: Vec<Note>,
+    /// Counts notes and calls, so that they can be put in order.
+    pub moments: u64,
     pub serial: u64,
 }
 
@@ -327,6 +341,7 @@ impl World {
             run: 0,
             calls: Vec::new(),
             chronicle: Vec::new(),
+            moments: 0,
             serial: 0,
         }
     }
@@ -343,7 +358,14 @@ impl World {
 
     pub fn note(&mut self, what: impl Into<String>) {
         let now = self.now();
-        self.chronicle.push((now, what.into()));
+        self.note_at(now, what);
+    }
+
+    /// Notes something that happened before anybody looked.
+    pub fn note_at(&mut self, at: DateTime<Utc>, what: impl Into<String>) {
+        self.moments += 1;
+        let note = Note { at, moment: self.moments, what: what.into() };
+        self.chronicle.push(note);
     }
 
     pub fn instance(&self, id: &str) -> &Instance {

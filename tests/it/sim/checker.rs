@@ -11,7 +11,7 @@ use super::truth::{Kind, Outgoing, Owner, Thing, Time, Truth, runs, seconds, tar
 use crate::fake_aws::cases::DOCUMENT;
 use crate::fake_aws::faults::Witness;
 use crate::fake_aws::wire::{Answer, Body};
-use crate::fake_aws::world::{Fate, World};
+use crate::fake_aws::world::{Fate, Instance, InstanceState, World};
 use crate::fake_aws::Request;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,7 +41,7 @@ impl Witness for Checker {
         }
         let is_queue = matches!(request.operation.as_str(), "SendMessage" | "ChangeMessageVisibility");
         if self.script.settings.mode_plan && !is_queue {
-            truth.violate(2, world.now(), format!("MODE=plan, and it calls {request}"));
+            truth.violate(2, world, format!("MODE=plan, and it calls {request}"));
         }
         match request.operation.as_str() {
             "TerminateInstances" | "CancelSpotInstanceRequests" | "DeleteKeyPair" | "ReleaseAddress" => self.deletion(&mut truth, world, request),
@@ -50,7 +50,7 @@ impl Witness for Checker {
             "CompleteLifecycleAction" => self.completion(&mut truth, world, request),
             "SendCommand" => self.command(&mut truth, world, request),
             "SendMessage" | "ChangeMessageVisibility" => {}
-            other => truth.violate(2, world.now(), format!("a call that the function has no business with: {other}")),
+            other => truth.violate(2, world, format!("a call that the function has no business with: {other}")),
         }
     }
 
@@ -62,7 +62,6 @@ impl Witness for Checker {
                 queue: request.text("QueueUrl").unwrap_or_default().into(),
                 body: request.text("MessageBody").unwrap_or_default().into(),
                 delay: request.number("DelaySeconds").unwrap_or(0),
-                run: world.run,
             }),
             "ChangeMessageVisibility" => {
                 let receipt = request.text("ReceiptHandle").unwrap_or_default().to_owned();
@@ -72,9 +71,9 @@ impl Witness for Checker {
                 let Body::Json(json) = body else { return };
                 let id = json["Command"]["CommandId"].as_str().unwrap_or_default().to_owned();
                 let command = world.ssm.commands.last().expect("just sent");
-                let ends = command.fate.ends_after.map(|after| command.sent + after);
+                let starts = command.sent + command.fate.starts_after;
                 let instance_id = command.instance_id.clone();
-                truth.commands.push((id, instance_id, ends));
+                truth.commands.push((id, instance_id, starts));
             }
             _ => {}
         }
@@ -82,15 +81,15 @@ impl Witness for Checker {
 }
 
 impl Checker {
-    fn deletion(&self, truth: &mut Truth, world: &World, request: &Request) {
+    fn deletion(&self, truth: &mut Truth, world: &mut World, request: &Request) {
         for id in targets(world, request) {
             if truth.manager_named(&id).is_some() {
-                truth.violate(2, world.now(), format!("{} on the manager {id}", request.operation));
+                truth.violate(2, world, format!("{} on the manager {id}", request.operation));
                 continue;
             }
             let Some(thing) = truth.thing(world, &id) else { continue };
             if let Some((promise, why)) = self.objection(truth, world, &id, &thing) {
-                truth.violate(promise, world.now(), format!("{} on {id}: {why}", request.operation));
+                truth.violate(promise, world, format!("{} on {id}: {why}", request.operation));
             }
         }
     }
@@ -110,7 +109,7 @@ impl Checker {
             return Some((2, "it carries the keep tag".into()));
         }
         if let Some(number) = self.undrained_owner(truth, thing)
-            && let Some(ended) = world.ec2.instances.get(&manager_id(number)).and_then(|manager| manager.ended)
+            && let Some(ended) = world.ec2.instances.get(&manager_id(number)).and_then(told_end)
             && now < ended + seconds(self.script.settings.worker_grace - SKEW)
         {
             return Some((2, format!("manager {number} died undrained, and the worker grace runs")));
@@ -147,20 +146,20 @@ impl Checker {
         }
     }
 
-    fn hook_is_ours(&self, truth: &mut Truth, world: &World, request: &Request) {
+    fn hook_is_ours(&self, truth: &mut Truth, world: &mut World, request: &Request) {
         let group = request.text("AutoScalingGroupName").unwrap_or_default();
         let hook = request.text("LifecycleHookName").unwrap_or_default();
         if hook != HOOK || !self.script.groups.iter().any(|ours| ours.name == group) {
-            truth.violate(2, world.now(), format!("{} on the hook {hook} of {group}", request.operation));
+            truth.violate(2, world, format!("{} on the hook {hook} of {group}", request.operation));
         }
     }
 
     /// A hook is let go only when the jobs have ended, the manager can't run any, or the deadline has come.
-    fn completion(&self, truth: &mut Truth, world: &World, request: &Request) {
+    fn completion(&self, truth: &mut Truth, world: &mut World, request: &Request) {
         self.hook_is_ours(truth, world, request);
         let now = world.now();
         if request.text("LifecycleActionResult") != Some("CONTINUE") {
-            truth.violate(3, now, "a hook is completed with something else than CONTINUE");
+            truth.violate(3, world, "a hook is completed with something else than CONTINUE");
         }
         let id = request.text("InstanceId").unwrap_or_default();
         let Some(number) = truth.manager_named(id) else { return };
@@ -176,7 +175,7 @@ impl Checker {
         let allowed = settings.drain == DrainMode::Off || !can_run_jobs || manager.is_drained(now) || now >= deadline || last_deliveries;
         if !allowed {
             let why = format!("manager {number} still runs jobs until {:?}, and the deadline comes at {deadline}", manager.busy_until());
-            truth.violate(3, now, format!("a hook is completed too early: {why}"));
+            truth.violate(3, world, format!("a hook is completed too early: {why}"));
         }
     }
 
@@ -186,73 +185,73 @@ impl Checker {
         let ids = request.list("InstanceIds");
         let [id] = ids.as_slice() else { return };
         let Some(number) = truth.manager_named(id) else {
-            return truth.violate(2, now, format!("a command to {id}, which is no manager"));
+            return truth.violate(2, world, format!("a command to {id}, which is no manager"));
         };
         let terminating = world.groups.values().any(|group| group.actions.iter().any(|action| action.instance_id == *id));
         if !terminating && !truth.managers[number].warned_by_spot {
-            truth.violate(2, now, format!("a drain command to the healthy manager {number}"));
+            truth.violate(2, world, format!("a drain command to the healthy manager {number}"));
         }
         let in_flight = world.ssm.commands.iter().any(|command| {
             let waits = !matches!(command.status(now).0, "Pending" | "InProgress");
             command.instance_id == *id && command.document == DOCUMENT && !waits && now - command.sent > seconds(150)
         });
         if in_flight {
-            truth.violate(3, now, format!("a second command to manager {number} while one is in flight"));
+            truth.violate(3, world, format!("a second command to manager {number} while one is in flight"));
         }
-        let fate = self.fate(truth, world, number, now);
         truth.managers[number].commands += 1;
-        world.ssm.fates.push_front(fate);
+        // What becomes of it is decided when it starts: until then jobs come and go, and the manager may die.
+        let pending = Fate { starts_after: seconds(self.delay(number)), ends_after: None, ..Fate::says("stopped") };
+        world.ssm.fates.push_front(Fate { visible_after: seconds(number as i64 * 5 % 12), ..pending });
     }
 
-    fn fate(&self, truth: &mut Truth, world: &World, number: usize, now: Time) -> Fate {
-        let agent = self.script.managers[number].agent;
-        let sent_before = truth.managers[number].commands;
-        let delay = match agent {
+    /// How long SSM takes to start a command there.
+    fn delay(&self, number: usize) -> i64 {
+        match self.script.managers[number].agent {
             Agent::Slow(delay) => delay,
+            Agent::Deaf | Agent::Absent => 60,
             _ => 2,
-        };
-        let pending = Fate { starts_after: seconds(delay), ..Fate::says("stopped") };
-        if !runs(world, &manager_id(number)) {
-            return undelivered(pending);
-        }
-        match agent {
-            Agent::Deaf | Agent::Absent => undelivered(pending),
-            Agent::Fails(times, failure) if sent_before < u32::from(times) => failing(failure, delay),
-            Agent::Hangs => Fate { ends_after: None, ..pending },
-            Agent::Aborts => {
-                let manager = &mut truth.managers[number];
-                manager.aborted = true;
-                manager.closes.get_or_insert(now);
-                Fate { ends_after: Some(seconds(delay + 1)), starts_after: seconds(delay), ..Fate::says("aborted") }
-            }
-            Agent::Idle => Fate { ends_after: Some(seconds(delay + 1)), starts_after: seconds(delay), ..Fate::says("nothing-to-drain") },
-            Agent::Good | Agent::Slow(_) | Agent::Fails(..) => drain(truth, number, now, delay),
         }
     }
+}
+
+/// What becomes of a command that starts now.
+pub fn fate(truth: &mut Truth, world: &World, script: &Script, number: usize) -> Fate {
+    let now = world.now();
+    let sent_before = truth.managers[number].commands - 1;
+    if !runs(world, &manager_id(number)) {
+        return Fate::ends("Failed", "Undeliverable");
+    }
+    match script.managers[number].agent {
+        Agent::Deaf | Agent::Absent => Fate::ends("TimedOut", "DeliveryTimedOut"),
+        Agent::Fails(times, failure) if sent_before < u32::from(times) => failing(failure),
+        Agent::Hangs => Fate::never_ends(),
+        Agent::Aborts => {
+            let manager = &mut truth.managers[number];
+            manager.aborted = true;
+            manager.closes.get_or_insert(now);
+            Fate::says("aborted")
+        }
+        Agent::Idle => Fate::says("nothing-to-drain"),
+        Agent::Good | Agent::Slow(_) | Agent::Fails(..) => drain(truth, number, now),
+    }
+}
+
+/// When an instance ended, as far as EC2 tells: while it shuts down everybody can see that it has just ended.
+fn told_end(instance: &Instance) -> Option<Time> {
+    let told = instance.end_reason.is_some() || instance.state == InstanceState::ShuttingDown;
+    instance.ended.filter(|_| told)
 }
 
 /// The service closes, and the document waits a bounded time for its jobs.
-fn drain(truth: &mut Truth, number: usize, now: Time, delay: i64) -> Fate {
-    let begins = now + seconds(delay);
+fn drain(truth: &mut Truth, number: usize, now: Time) -> Fate {
     let manager = &mut truth.managers[number];
-    let closes = *manager.closes.get_or_insert(begins);
-    let done = manager.busy_until().unwrap_or(closes).max(begins).max(closes) + seconds(1);
-    let (word, ends) = if done - begins <= seconds(DOCUMENT_WAITS) { ("stopped", done) } else { ("busy", begins + seconds(DOCUMENT_WAITS)) };
-    let visible_after = seconds(number as i64 * 5 % 12);
-    Fate { starts_after: seconds(delay), ends_after: Some(ends - now), visible_after, ..Fate::says(word) }
+    let closes = *manager.closes.get_or_insert(now);
+    let done = manager.busy_until().unwrap_or(closes).max(now) + seconds(1);
+    let (word, ends) = if done - now <= seconds(DOCUMENT_WAITS) { ("stopped", done) } else { ("busy", now + seconds(DOCUMENT_WAITS)) };
+    Fate::says(word).after(ends - now)
 }
 
-fn undelivered(pending: Fate) -> Fate {
-    Fate { starts_after: seconds(60), ends_after: Some(seconds(60)), ..Fate::ends("TimedOut", "DeliveryTimedOut") }.merged(pending)
-}
-
-impl Fate {
-    fn merged(self, base: Fate) -> Fate {
-        Fate { visible_after: base.visible_after, ..self }
-    }
-}
-
-fn failing(failure: Failure, delay: i64) -> Fate {
+fn failing(failure: Failure) -> Fate {
     let fate = match failure {
         Failure::Failed => Fate::ends("Failed", "Failed"),
         Failure::ExecutionTimedOut => Fate::ends("TimedOut", "ExecutionTimedOut"),
@@ -262,26 +261,26 @@ fn failing(failure: Failure, delay: i64) -> Fate {
         Failure::Babble => Fate { output: "all stopped, lifecycle-reaper says: stopped\nlifecycle-reaper: shrug\n".into(), ..Fate::says("stopped") },
         Failure::UnknownStatus => Fate::ends("Vanished", "Vanished"),
     };
-    Fate { ends_after: Some(seconds(delay + 5)), ..fate }
+    fate.after(seconds(5))
 }
 
 /// Whether an instance that isn't terminated, or an open spot request, uses the key with this id.
 pub fn used(world: &World, key_id: &str) -> bool {
     let Some(key) = world.ec2.key_pairs.get(key_id) else { return false };
     let by_instance = world.ec2.instances.values().any(|instance| {
-        instance.key_name.as_ref() == Some(&key.name) && instance.state != crate::fake_aws::world::InstanceState::Terminated
+        instance.key_name.as_ref() == Some(&key.name) && instance.state != InstanceState::Terminated
     });
     let by_request = world.ec2.spot_requests.values().any(|request| request.state == "open" && request.key_name.as_ref() == Some(&key.name));
     by_instance || by_request
 }
 
 /// The function may mark addresses of ours with its own tag, and nothing else.
-fn marking(truth: &mut Truth, world: &World, request: &Request) {
+fn marking(truth: &mut Truth, world: &mut World, request: &Request) {
     let ours = request.text("Tag.1.Key") == Some("lifecycle-reaper:unassociated-since") && request.text("Tag.2.Key").is_none();
     for id in request.ids() {
         let foreign = truth.thing(world, &id).is_none_or(|thing| thing.kind != Kind::Address || matches!(thing.owner, Owner::Foreign));
         if !ours || foreign {
-            truth.violate(2, world.now(), format!("{request}: not ours to tag"));
+            truth.violate(2, world, format!("{request}: not ours to tag"));
         }
     }
 }

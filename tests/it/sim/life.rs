@@ -195,10 +195,14 @@ impl Play {
         self.runs(number) && self.truth().managers[number].closes.is_none_or(|at| at > now)
     }
 
+    /// The time in a worker's name: its age counts from there, however late EC2 starts it.
+    fn name_time(&self, number: usize, worker: usize) -> Time {
+        self.start + seconds(self.script.managers[number].workers[worker].at)
+    }
+
     fn key_name(&self, number: usize, worker: usize) -> String {
         let script = &self.script.managers[number];
-        let born = self.start + seconds(script.workers[worker].at);
-        machine_name(&script.token, EXECUTOR, born, (number * 100 + worker) as u32)
+        machine_name(&script.token, EXECUTOR, self.name_time(number, worker), (number * 100 + worker) as u32)
     }
 
     fn make_key(&mut self, number: usize, worker: usize) {
@@ -244,8 +248,8 @@ impl Play {
                     world.ec2.spot_requests.get_mut(&id).expect("just put").persistent = spot.persistent;
                     world.note(format!("{id} is requested"));
                 }
-                let now = self.now();
-                let thing = Thing { kind: Kind::Spot, owner: Owner::Manager(number), born: now, kept: false, named: true };
+                let born = self.name_time(number, worker);
+                let thing = Thing { kind: Kind::Spot, owner: Owner::Manager(number), born, kept: false, named: true };
                 self.truth().things.insert(id, thing);
                 if let Some(after) = spot.fulfilled_after {
                     self.later(after, Happening::Fulfil(number, worker));
@@ -293,7 +297,8 @@ impl Play {
             world.ec2.instances.insert(id.clone(), instance);
             world.note(format!("worker {id} of manager {number} starts"));
         }
-        let thing = Thing { kind: Kind::Worker, owner: Owner::Manager(number), born: now, kept: script.keep, named: true };
+        let born = self.name_time(number, worker);
+        let thing = Thing { kind: Kind::Worker, owner: Owner::Manager(number), born, kept: script.keep, named: true };
         self.truth().things.insert(id, thing);
     }
 
@@ -409,16 +414,20 @@ impl Play {
         }
     }
 
-    /// Events that follow the end of a manager, whatever ended it.
+    /// Events that follow the end of a manager, once its group has let it go.
     pub fn notice_ends(&mut self) {
         let now = self.now();
         for number in 0..self.script.managers.len() {
             let id = manager_id(number);
-            let ended = self.aws.world().ec2.instances.get(&id).and_then(|instance| instance.ended);
-            let (Some(ended), None) = (ended, self.truth().managers[number].ended) else { continue };
+            let group = self.script.groups[self.script.managers[number].group].name.clone();
+            let (ended, listed) = {
+                let world = self.aws.world();
+                let ended = world.ec2.instances.get(&id).and_then(|instance| instance.ended);
+                (ended, world.groups[&group].members.get(&id).is_some_and(|member| member.proceeds_since.is_none()))
+            };
+            let (Some(ended), None, false) = (ended, self.truth().managers[number].ended, listed) else { continue };
             self.truth().managers[number].ended = Some(ended);
             let Some(end) = self.script.managers[number].end else { continue };
-            let group = self.script.groups[self.script.managers[number].group].name.clone();
             if end.tells_state {
                 self.send(messages::state_change(&id, "shutting-down", now).to_string(), MessageKind::Wake, 0);
             }
@@ -433,6 +442,10 @@ impl Play {
         let mut world = self.aws.world();
         world.remember();
         world.end_instance(&manager_id(number), now);
+        if number % 2 == 0 {
+            // Nobody asked for this end, and EC2 doesn't say when it came.
+            world.instance_mut(&manager_id(number)).end_reason = None;
+        }
         drop(world);
         let mut truth = self.truth();
         let undrained = !truth.managers[number].is_drained(now);

@@ -51,8 +51,11 @@ fn show(seed: u64, report: &Report) {
     print_timeline(&shrunk);
 }
 
+/// The timeline, up to the end or to the last broken promise.
 fn print_timeline(report: &Report) {
-    for (at, line) in &report.timeline {
+    let last = report.timeline.iter().rposition(|(_, line)| line.starts_with("!!"));
+    let shown = last.map_or(report.timeline.len(), |last| last + 1);
+    for (at, line) in &report.timeline[..shown] {
         println!("{} {line}", at.format("%d %H:%M:%S%.3f"));
     }
 }

@@ -55,14 +55,13 @@ pub enum Happening {
     OtherHookCompletes(usize),
     ObserverLooks(usize),
     OldCommand(usize),
+    CommandStarts { id: String, instance_id: String },
     /// A message reaches the queue.
     Arrives { body: String, kind: MessageKind },
     /// An event invokes the function itself.
     Direct { body: String, kind: MessageKind, attempt: u8 },
     Sweep,
     Noise(usize),
-    /// Nothing but a reason to look at the queue.
-    Tick,
     /// Everything that goes wrong stops.
     Quiet,
     Kill(u64),
@@ -150,6 +149,10 @@ impl Play {
         self.agenda.insert((time, self.serial), happening);
     }
 
+    pub fn violate(&self, promise: u8, what: impl Into<String>) {
+        self.truth().violate(promise, &mut self.aws.world(), what);
+    }
+
     fn let_things_go_wrong(&mut self) {
         let mishaps = self.script.mishaps.clone();
         let truth = self.truth.clone();
@@ -213,9 +216,9 @@ impl Play {
         match happening {
             Happening::Arrives { body, kind } => self.enqueue(body, kind, 0),
             Happening::Direct { body, kind, attempt } => self.invoke_directly(body, kind, attempt),
+            Happening::CommandStarts { id, instance_id } => self.start_command(&id, &instance_id),
             Happening::Sweep => self.sweep(),
             Happening::Noise(index) => self.make_noise(index),
-            Happening::Tick => {}
             Happening::Quiet => {
                 self.aws.world().staleness = None;
                 self.aws.world().note("nothing goes wrong any more");
@@ -252,28 +255,27 @@ impl Play {
         for (run, until) in freezes {
             self.freeze(run, until);
         }
-        for (id, instance_id, ends) in commands {
-            self.tell_command(&id, &instance_id, ends);
+        for (id, instance_id, starts) in commands {
+            self.at_time(starts, Happening::CommandStarts { id, instance_id });
         }
     }
 
     fn report(self) -> Report {
         let mut world = self.aws.world();
         world.witness = None;
-        let mut timeline = std::mem::take(&mut world.chronicle);
+        let mut timeline: Vec<_> = std::mem::take(&mut world.chronicle).into_iter().map(|note| (note.at, note.moment, note.what)).collect();
         timeline.extend(world.calls.iter().map(|call| {
             let fault = call.fault.as_ref().map(|fault| format!("  [{fault:?}]")).unwrap_or_default();
-            (call.at, format!("  run {}: {call}{fault}", call.run))
+            (call.at, call.moment, format!("  run {}: {call}{fault}", call.run))
         }));
+        timeline.sort();
         let mut truth = self.truth.lock().unwrap_or_else(PoisonError::into_inner);
-        timeline.extend(truth.violations.iter().map(|violation| (violation.at, format!("!! promise {}: {}", violation.promise, violation.what))));
-        timeline.sort_by_key(|(at, _)| *at);
         Report {
             violations: std::mem::take(&mut truth.violations),
             passes: self.passes,
             calls: truth.call_count,
             hits: std::mem::take(&mut truth.hits),
-            timeline,
+            timeline: timeline.into_iter().map(|(at, _, line)| (at, line)).collect(),
         }
     }
 }

@@ -7,6 +7,7 @@ use super::truth::{Outgoing, Time, seconds};
 use crate::fake_aws::cases::{DEAD_LETTER_QUEUE, DOCUMENT, WORK_QUEUE};
 use crate::fake_aws::clock::Woken;
 use crate::fake_aws::function::FUNCTION_ARN;
+use crate::fake_aws::world::Fate;
 use chrono::TimeDelta;
 use lifecycle_reaper::aws::Aws;
 use lifecycle_reaper::handler::{Handler, Invocation};
@@ -37,7 +38,6 @@ type Reply = Pin<Box<dyn Future<Output = Result<Value, String>>>>;
 /// One invocation of the function.
 pub struct Run {
     pub number: u64,
-    pub began: Time,
     pub deadline: Time,
     future: Reply,
     woken: Arc<Woken>,
@@ -222,7 +222,7 @@ impl Play {
         let woken = Woken::yes();
         let waker = Waker::from(woken.clone());
         self.passes += 1;
-        self.runs.push(Run { number, began: now, deadline, future, woken, waker, handler, frozen_until: None, records, direct });
+        self.runs.push(Run { number, deadline, future, woken, waker, handler, frozen_until: None, records, direct });
     }
 
     /// When a run next needs attention: a timer, its deadline.
@@ -271,8 +271,7 @@ impl Play {
             }
             Err(_) => {
                 let run = self.runs.remove(index);
-                let now = self.now();
-                self.truth().violate(0, now, format!("run {} panics", run.number));
+                self.violate(0, format!("run {} panics", run.number));
             }
         }
     }
@@ -296,10 +295,9 @@ impl Play {
         let Some(index) = self.runs.iter().position(|run| run.number == number) else { return };
         let run = self.runs.remove(index);
         self.follow_up();
-        let now = self.now();
         self.aws.world().note(format!("run {number} {how}"));
         if how != "is killed" && !self.truth().disturbed.contains(&number) {
-            self.truth().violate(0, now, format!("run {number} was not disturbed and runs into its timeout"));
+            self.violate(0, format!("run {number} was not disturbed and runs into its timeout"));
         }
         if let Some((body, kind, attempt)) = run.direct {
             self.retry_directly(body, kind, attempt);
@@ -317,7 +315,6 @@ impl Play {
 
     fn finish(&mut self, run: Run, reply: Result<Value, String>) {
         self.follow_up();
-        let now = self.now();
         self.aws.world().note(format!("run {} ends: {}", run.number, match &reply {
             Ok(value) => value.to_string(),
             Err(fault) => format!("error {fault}"),
@@ -332,7 +329,7 @@ impl Play {
                 self.check_done(kind, body, run.number);
             }
             (None, Err(fault)) => {
-                self.truth().violate(4, now, format!("run {} fails a whole batch: {fault}", run.number));
+                self.violate(4, format!("run {} fails a whole batch: {fault}", run.number));
             }
             (None, Ok(value)) => self.acknowledge(&run, &value),
         }
@@ -343,16 +340,15 @@ impl Play {
     }
 
     fn acknowledge(&mut self, run: &Run, reply: &Value) {
-        let now = self.now();
         let failures: Option<Vec<String>> = reply["batchItemFailures"].as_array().map(|items| {
             items.iter().map(|item| item["itemIdentifier"].as_str().unwrap_or_default().to_owned()).collect()
         });
         let Some(failures) = failures else {
-            self.truth().violate(4, now, format!("run {} answers a batch with {reply}", run.number));
+            self.violate(4, format!("run {} answers a batch with {reply}", run.number));
             return;
         };
         if let Some(unknown) = failures.iter().find(|id| !run.records.iter().any(|(known, _, _)| known == *id)) {
-            self.truth().violate(4, now, format!("run {} lists {unknown}, which it was not given", run.number));
+            self.violate(4, format!("run {} lists {unknown}, which it was not given", run.number));
             return;
         }
         for (id, _, kind) in run.records.iter().filter(|(id, _, _)| !failures.contains(id)) {
@@ -374,13 +370,23 @@ impl Play {
         }
     }
 
-    /// SSM's notice that a command has ended.
-    pub fn tell_command(&mut self, id: &str, instance_id: &str, ends: Option<Time>) {
-        let told = self
-            .truth()
-            .manager_named(instance_id)
-            .and_then(|number| self.script.managers[number].end)
-            .is_some_and(|end| end.tells_command);
+    /// A command reaches the instance, or doesn't; SSM may tell when it has ended.
+    pub fn start_command(&mut self, id: &str, instance_id: &str) {
+        let Some(number) = self.truth().manager_named(instance_id) else { return };
+        let now = self.now();
+        let mut world = self.aws.world();
+        let fate = super::checker::fate(&mut self.truth(), &world, &self.script, number);
+        world.note(format!("a command starts on manager {number}: {} {:?} after {:?} s", fate.status, fate.output.trim(), fate.ends_after.map(|after| after.num_seconds())));
+        let Some(command) = world.ssm.commands.iter_mut().find(|command| command.id == id) else { return };
+        command.fate = Fate {
+            starts_after: now - command.sent,
+            ends_after: fate.ends_after.map(|after| now - command.sent + after),
+            visible_after: command.fate.visible_after,
+            ..fate
+        };
+        let ends = command.fate.ends_after.map(|after| command.sent + after);
+        drop(world);
+        let told = self.script.managers[number].end.is_some_and(|end| end.tells_command);
         if let (true, Some(ends)) = (told, ends) {
             let body = messages::command_ended(id, DOCUMENT, instance_id, "Success", ends).to_string();
             self.at_time(ends + seconds(1), Happening::Arrives { body, kind: MessageKind::Wake });

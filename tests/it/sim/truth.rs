@@ -86,7 +86,6 @@ pub struct Outgoing {
     pub queue: String,
     pub body: String,
     pub delay: i64,
-    pub run: u64,
 }
 
 #[derive(Debug, Default)]
@@ -97,8 +96,8 @@ pub struct Truth {
     pub outbox: Vec<Outgoing>,
     /// ChangeMessageVisibility: receipt handle and seconds.
     pub visibility: Vec<(String, i64)>,
-    /// Commands that were sent: id, instance, and when they end.
-    pub commands: Vec<(String, String, Option<Time>)>,
+    /// Commands that were sent: id, instance, and when they start.
+    pub commands: Vec<(String, String, Time)>,
     /// Bodies that were put on the dead-letter queue.
     pub buried: BTreeSet<String>,
     /// Calls by run and operation.
@@ -116,9 +115,10 @@ pub struct Truth {
 }
 
 impl Truth {
-    pub fn violate(&mut self, promise: u8, at: Time, what: impl Into<String>) {
-        let violation = Violation { promise, at, what: what.into() };
-        self.violations.push(violation);
+    pub fn violate(&mut self, promise: u8, world: &mut World, what: impl Into<String>) {
+        let what = what.into();
+        world.note(format!("!! promise {promise}: {what}"));
+        self.violations.push(Violation { promise, at: world.now(), what });
     }
 
     pub fn manager_named(&self, id: &str) -> Option<usize> {

@@ -1,0 +1,24 @@
+//! Failures that functions like this one had in public, each as a test that is named after its id, grouped by kind.
+//!
+//! A case is data: the world and what is changed in it, the event, the faults; what must be called, what must not, the
+//! replies, the log lines, what is left. [`check`] plays it: the first delivery, and every redelivery that the function
+//! asks for, in virtual time to the end. Names such as `M1`, `W1` stand for the ids of the fake AWS's world.
+
+mod batch;
+mod deployment;
+mod drain;
+mod errors;
+mod events;
+mod expect;
+mod hook;
+mod keys_and_addresses;
+mod log;
+mod poison;
+mod spot;
+mod story;
+mod time;
+mod whole_kind;
+mod workers;
+
+pub use expect::{Case, Reply, case, check};
+pub use story::{LogLine, Story, event, play, termination_of};
