@@ -6,7 +6,7 @@ import urllib.parse
 from typing import Any
 
 
-from . import backends, commands, lifecycle_hooks, seeding
+from . import backends, commands, fleets, lifecycle_hooks, seeding
 from .event_bus import BUS
 from .settings import SETTINGS
 from .timeline import LOCK, TIMELINE
@@ -82,6 +82,7 @@ def state(_front: Any, _body: Any, _query: dict) -> dict:
         "instances": {i.id: i.state for r in ec2.reservations.values() for i in r.instances},
         "key_pairs": {key.id: key.key_name for key in ec2.key_pairs.values()},
         "spot_requests": {request.id: request.state for request in ec2.spot_instance_requests.values()},
+        "fleets": {fleet.id: fleet.state for fleet in fleets.known(ec2).values()},
         "addresses": {a.allocation_id: a.association_id for a in ec2.addresses},
         "groups": {
             name: {"desired": group.desired_capacity, "instances": {m.instance_id: m.lifecycle_state for m in group.instance_states}}

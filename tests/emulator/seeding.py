@@ -1,7 +1,6 @@
 """Seeding puts resources of any age and state straight into the account: 10,000 instances in a second or two.
 
-`seed` takes {"instances": [...], "key_pairs": [...], "spot_requests": [...], "addresses": [...]}, each entry with an
-optional `count`; in its texts `{n}` is the entry's number and `{n:08x}` the same as eight hex digits. Ages are seconds.
+`seed` takes {"instances": [...], "key_pairs": [...]} and so on (see MAKERS), each entry with an optional `count`; in its texts `{n}` is the entry's number and `{n:08x}` the same as eight hex digits. Ages are seconds.
 """
 
 import copy
@@ -16,7 +15,7 @@ from moto.ec2.models.instances import Instance, InstanceState, Reservation
 from moto.ec2.models.key_pairs import KeyPair
 from moto.ec2.models.spot_requests import LaunchSpecification, SpotInstanceRequest
 
-from . import backends
+from . import backends, fleets
 from .settings import REGION
 
 STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
@@ -148,6 +147,27 @@ def address(
     return made.allocation_id
 
 
+def fleet(
+    type: str = "maintain", state: str = "active", age: float = 0.0, tags: dict[str, str] | None = None, id: str | None = None
+) -> str:
+    """An EC2 fleet; instances with the tag `aws:ec2:fleet-id` are its own."""
+    return add_fleet(fleets.Fleet(id or f"fleet-{random_hex(32)}", ago(age), None, type, state), tags)
+
+
+def spot_fleet_request(
+    key_name: str | None = None, state: str = "active", age: float = 0.0, tags: dict[str, str] | None = None, id: str | None = None
+) -> str:
+    """A spot fleet request; instances with the tag `aws:ec2spot:fleet-request-id` are its own."""
+    return add_fleet(fleets.Fleet(id or f"sfr-{random_hex(32)}", ago(age), key_name, "maintain", state), tags)
+
+
+def add_fleet(made: fleets.Fleet, tags: dict[str, str] | None) -> str:
+    fleets.known(made.ec2_backend)[made.id] = made
+    if tags:
+        made.ec2_backend.tags[made.id] = dict(tags)
+    return made.id
+
+
 def find_instance(instance_id: str) -> Instance:
     for reservation in backends.ec2().reservations.values():
         for found in reservation.instances:
@@ -156,7 +176,14 @@ def find_instance(instance_id: str) -> Instance:
     raise LookupError(f"no instance {instance_id}")
 
 
-MAKERS = {"instances": instance, "key_pairs": key_pair, "spot_requests": spot_request, "addresses": address}
+MAKERS = {
+    "fleets": fleet,
+    "spot_fleet_requests": spot_fleet_request,
+    "instances": instance,
+    "key_pairs": key_pair,
+    "spot_requests": spot_request,
+    "addresses": address,
+}
 
 
 def seed(plan: dict[str, list[dict[str, Any]]]) -> dict[str, list[str]]:

@@ -28,7 +28,7 @@ from moto.moto_server.werkzeug_app import (  # noqa: E402  (moto reads the envir
 )
 from werkzeug.serving import make_server  # noqa: E402
 
-from . import commands, groups, instances, key_pairs, lifecycle_hooks, queues, spot_requests, addresses  # noqa: E402
+from . import addresses, commands, fleets, groups, instances, key_pairs, lifecycle_hooks, queues, spot_requests  # noqa: E402
 
 ERROR_CODE = re.compile(rb"<Code>([^<]+)</Code>|\"__type\": *\"(?:[^\"#]*#)?([^\"]+)\"")
 
@@ -170,7 +170,7 @@ def install() -> None:
     """Puts this package's behaviour into moto, once."""
     global installed
     if not installed:
-        for part in (instances, spot_requests, addresses, key_pairs, groups, lifecycle_hooks, commands, queues):
+        for part in (instances, spot_requests, fleets, addresses, key_pairs, groups, lifecycle_hooks, commands, queues):
             part.install()
         installed = True
 

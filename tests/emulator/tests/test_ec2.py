@@ -194,3 +194,38 @@ def test_tags_of_addresses_can_be_set_and_removed(ec2):
     assert ec2.describe_addresses()["Addresses"][0]["Tags"]
     ec2.delete_tags(Resources=[address], Tags=[{"Key": "lifecycle-reaper:unassociated-since"}])
     assert ec2.describe_addresses()["Addresses"][0].get("Tags", []) == []
+
+
+def test_fleets_are_listed_in_pages_and_deleted_one_result_each(ec2):
+    fleets = seeding.seed({"fleets": [{"count": 3, "age": 60, "tags": {"gitlab-runner-parent-id": PARENT}}]})["fleets"]
+    pages = list(ec2.get_paginator("describe_fleets").paginate(PaginationConfig={"PageSize": 2}))
+    assert [len(page["Fleets"]) for page in pages] == [2, 1]
+    assert pages[0]["Fleets"][0]["Tags"] == [{"Key": "gitlab-runner-parent-id", "Value": PARENT}]
+    worker = seeding.instance(tags={"aws:ec2:fleet-id": fleets[0]})
+    answer = ec2.delete_fleets(FleetIds=[*fleets, "fleet-0"], TerminateInstances=False)
+    assert [d["CurrentFleetState"] for d in answer["SuccessfulFleetDeletions"]] == ["deleted_running", "deleted", "deleted"]
+    assert [d["Error"]["Code"] for d in answer["UnsuccessfulFleetDeletions"]] == ["fleetIdDoesNotExist"]
+    assert described(ec2, InstanceIds=[worker])[0]["State"]["Name"] == "running"
+
+
+def test_an_instant_fleet_is_listed_by_its_id_only_and_goes_with_its_instances(ec2):
+    fleet = seeding.fleet(type="instant")
+    worker = seeding.instance(tags={"aws:ec2:fleet-id": fleet})
+    assert ec2.describe_fleets()["Fleets"] == []
+    assert ec2.describe_fleets(FleetIds=[fleet])["Fleets"][0]["Type"] == "instant"
+    with pytest.raises(ClientError) as failure:
+        ec2.delete_fleets(FleetIds=[fleet], TerminateInstances=False)
+    assert code(failure) == "NoTerminateInstancesNotSupported"
+    ec2.delete_fleets(FleetIds=[fleet], TerminateInstances=True)
+    assert described(ec2, InstanceIds=[worker])[0]["State"]["Name"] == "shutting-down"
+
+
+def test_spot_fleet_requests_are_cancelled_with_or_without_their_instances(ec2):
+    request = seeding.spot_fleet_request("fleet-key", age=60)
+    worker = seeding.instance(tags={"aws:ec2spot:fleet-request-id": request})
+    (shown,) = ec2.describe_spot_fleet_requests()["SpotFleetRequestConfigs"]
+    assert (shown["SpotFleetRequestState"], shown["SpotFleetRequestConfig"]["LaunchSpecifications"][0]["KeyName"]) == ("active", "fleet-key")
+    answer = ec2.cancel_spot_fleet_requests(SpotFleetRequestIds=[request, "sfr-0"], TerminateInstances=False)
+    assert [c["CurrentSpotFleetRequestState"] for c in answer["SuccessfulFleetRequests"]] == ["cancelled_running"]
+    assert [c["Error"]["Code"] for c in answer["UnsuccessfulFleetRequests"]] == ["fleetRequestIdDoesNotExist"]
+    assert described(ec2, InstanceIds=[worker])[0]["State"]["Name"] == "running"
