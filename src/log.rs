@@ -137,3 +137,24 @@ fn ascii(line: &str) -> String {
     }
     safe
 }
+
+/// The beginning of a foreign text, escaped: at most 200 characters, and of a word that is as long as a token or a
+/// key only the first eight.
+pub fn beginning(text: &str) -> String {
+    const LONGEST_WORD: usize = 24;
+    let is_of_word =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+' | '/' | '=');
+    let text: String = text.chars().take(200).collect();
+    let mut begins = String::new();
+    for word in text.split_inclusive(|c| !is_of_word(c)) {
+        let length = word.chars().take_while(|c| is_of_word(*c)).count();
+        if length > LONGEST_WORD {
+            begins.push_str(word.get(..8).unwrap_or_default());
+            begins.push('…');
+            begins.push_str(word.get(length..).unwrap_or_default());
+        } else {
+            begins.push_str(word);
+        }
+    }
+    begins.escape_debug().to_string()
+}

@@ -64,8 +64,9 @@ impl Handler {
                 &reason,
                 clock,
             );
+            let message_id = record.message_id.as_deref();
             let is_buried = self
-                .bury(record.as_it_came(), &reason, record.message_id.as_deref())
+                .bury(record.as_it_came(), &reason, message_id, clock)
                 .await;
             if is_buried { vec![] } else { vec![record] }
         }));
@@ -121,13 +122,13 @@ impl Handler {
         async {
             let Some(budget) = clock.left_for_work(self.aws.now()) else {
                 tracing::warn!("out of time: not begun");
-                self.delay(&work.records, NOT_BEGUN_DELAY).await;
+                self.delay(&work.records, NOT_BEGUN_DELAY, clock).await;
                 return work.records.clone();
             };
             let claim = async {
                 if self.config.mode == Mode::Enforce {
-                    self.delay(&work.records, clock.left(self.aws.now()) + AFTER_A_KILL)
-                        .await;
+                    let again = clock.left(self.aws.now()) + AFTER_A_KILL;
+                    self.delay(&work.records, again, clock).await;
                 }
             };
             // Side by side, because a queue that hangs must not cost the pass its time.
@@ -136,14 +137,19 @@ impl Handler {
                 self.pass(&work.task, &work.delivery, budget, &clock.function_name),
             )
             .await;
-            self.settle(work, report).await
+            self.settle(work, report, clock).await
         }
         .instrument(span)
         .await
     }
 
     /// Acknowledges, delays or buries the records of a task, as its outcome says.
-    async fn settle<'a>(&self, work: &Work<'a>, report: Result<Report, Fault>) -> Vec<&'a Record> {
+    async fn settle<'a>(
+        &self,
+        work: &Work<'a>,
+        report: Result<Report, Fault>,
+        clock: &Clock,
+    ) -> Vec<&'a Record> {
         let is_wake = matches!(work.task, Task::Wake { .. });
         let outcome = match report {
             Ok(report) => report.outcome,
@@ -153,7 +159,7 @@ impl Handler {
         match outcome {
             Outcome::Done => vec![],
             Outcome::Again(after) => {
-                self.delay(&work.records, after).await;
+                self.delay(&work.records, after, clock).await;
                 work.records.clone()
             }
             // The next sweep and the next wake ask again by themselves: their messages would only fill the queue.
@@ -162,29 +168,30 @@ impl Handler {
                 let reason = fault.to_string();
                 let mut unburied = vec![];
                 for record in &work.records {
+                    let message_id = record.message_id.as_deref();
                     if !self
-                        .bury(record.as_it_came(), &reason, record.message_id.as_deref())
+                        .bury(record.as_it_came(), &reason, message_id, clock)
                         .await
                     {
                         unburied.push(*record);
                     }
                 }
-                self.delay(&unburied, pace::backoff(&work.task, &work.delivery))
-                    .await;
+                let again = pace::backoff(&work.task, &work.delivery);
+                self.delay(&unburied, again, clock).await;
                 unburied
             }
         }
     }
 
     /// Sets when records come again. What can't be set leaves the queue's own visibility timeout.
-    async fn delay(&self, records: &[&Record], delay: TimeDelta) {
+    async fn delay(&self, records: &[&Record], delay: TimeDelta, clock: &Clock) {
         join_all(records.iter().map(|record| async move {
             let Some(receipt_handle) = &record.receipt_handle else { return };
-            let result = match self.queue_url(record).await {
-                Ok(url) => self.aws.come_again(&url, receipt_handle, delay).await,
-                Err(fault) => Err(fault),
+            let call = async {
+                let url = self.queue_url(record).await?;
+                self.aws.come_again(&url, receipt_handle, delay).await
             };
-            match result {
+            match self.in_time(clock, "ChangeMessageVisibility", call).await {
                 Ok(()) => tracing::debug!(message_id = record.message_id, again_seconds = delay.num_seconds(), "visible again later"),
                 Err(fault) => tracing::warn!(message_id = record.message_id, aws_code = fault.code, %fault, "its visibility could not be changed"),
             }

@@ -28,7 +28,7 @@ impl Handler {
             }
             Event::Unreadable(reason) => {
                 self.unreadable(None, payload, &reason, clock);
-                let is_safe = self.bury(payload, &reason, None).await;
+                let is_safe = self.bury(payload, &reason, None, clock).await;
                 return if is_safe {
                     Ok(reply::without_task("Unreadable", &reason))
                 } else {
@@ -52,7 +52,8 @@ impl Handler {
                 }
                 None => Err(Fault::out_of_time("pass")),
             };
-            self.settle_direct(&task, &delivery, report, payload).await
+            self.settle_direct(&task, &delivery, report, payload, clock)
+                .await
         }
         .instrument(span)
         .await
@@ -64,6 +65,7 @@ impl Handler {
         delivery: &Delivery,
         report: Result<Report, Fault>,
         payload: &str,
+        clock: &Clock,
     ) -> Result<Value, Fault> {
         let is_wake = matches!(task, Task::Wake { .. });
         let is_plan = matches!(task, Task::Sweep { writes: false });
@@ -78,9 +80,9 @@ impl Handler {
         };
         let is_safe = match &outcome {
             Outcome::Done => true,
-            Outcome::Again(after) => self.enqueue(payload, *after).await,
+            Outcome::Again(after) => self.enqueue(payload, *after, clock).await,
             Outcome::Failed(_) if is_wake || task.manager().is_none() => true,
-            Outcome::Failed(_) => self.bury(payload, &reason, None).await,
+            Outcome::Failed(_) => self.bury(payload, &reason, None, clock).await,
         };
         if !is_safe {
             return Err(Fault::incomplete(
@@ -98,11 +100,12 @@ impl Handler {
     }
 
     /// Puts an unfinished event on the work queue, once; from there it comes as a record.
-    async fn enqueue(&self, payload: &str, delay: TimeDelta) -> bool {
+    async fn enqueue(&self, payload: &str, delay: TimeDelta, clock: &Clock) -> bool {
         let Some(url) = &self.config.work_queue_url else {
             return false;
         };
-        match self.aws.enqueue(url, payload, delay).await {
+        let call = self.aws.enqueue(url, payload, delay);
+        match self.in_time(clock, "SendMessage", call).await {
             Ok(()) => {
                 let again_seconds = delay.num_seconds();
                 tracing::info!(again_seconds, "on the work queue");

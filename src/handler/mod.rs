@@ -12,6 +12,7 @@ use crate::{
     event::{self, Event, Place},
     fault::Fault,
     incoming::Incoming,
+    log,
     metrics,
     reconcile::{self, Report},
     reply,
@@ -156,11 +157,7 @@ impl Handler {
 
     /// Says that a message is unreadable, with as much of it as helps: never the whole body.
     fn unreadable(&self, message_id: Option<&str>, body: &str, reason: &str, clock: &Clock) {
-        let begins: String = body
-            .chars()
-            .take(200)
-            .flat_map(char::escape_debug)
-            .collect();
+        let begins = log::beginning(body);
         tracing::error!(
             message_id,
             body_bytes = body.len(),
@@ -171,23 +168,35 @@ impl Handler {
         metrics::emit(&[metrics::unreadable(&clock.function_name, self.aws.now())]);
     }
 
+    /// A call to a queue, cut off before the function is: what was not answered by then is not done.
+    async fn in_time<T>(
+        &self,
+        clock: &Clock,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let left = clock.left_for_queue(self.aws.now());
+        self.aws.within(left, operation, call).await?
+    }
+
     /// Puts a message on the dead-letter queue; `false` = it is not there, and must stay where it is.
-    async fn bury(&self, body: &str, reason: &str, message_id: Option<&str>) -> bool {
+    async fn bury(
+        &self,
+        body: &str,
+        reason: &str,
+        message_id: Option<&str>,
+        clock: &Clock,
+    ) -> bool {
         let Some(url) = &self.config.dead_letter_queue_url else {
             return false;
         };
-        match self
-            .aws
-            .bury(
-                url,
-                &Undeliverable {
-                    body,
-                    reason,
-                    message_id,
-                },
-            )
-            .await
-        {
+        let dead = Undeliverable {
+            body,
+            reason,
+            message_id,
+        };
+        let call = self.aws.bury(url, &dead);
+        match self.in_time(clock, "SendMessage", call).await {
             Ok(()) => {
                 tracing::info!(message_id, "on the dead-letter queue: {reason}");
                 true
@@ -232,6 +241,13 @@ impl Clock {
             deadline,
             reserve: RESERVE.min((deadline - now).max(TimeDelta::zero()) / 4),
         }
+    }
+
+    /// The time for a word with a queue: one that hangs must not cost the reply.
+    fn left_for_queue(&self, now: Time) -> Duration {
+        (self.left(now) - self.reserve / 5)
+            .to_std()
+            .unwrap_or_default()
     }
 
     fn left(&self, now: Time) -> TimeDelta {
