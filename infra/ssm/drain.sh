@@ -118,10 +118,15 @@ write_drop_in() {
   mkdir -p "/run/systemd/system/$1.d" && printf '%s\n' "$2" >"/run/systemd/system/$1.d/$drop_in"
 }
 
+# The manager's own Elastic IP (infra/instance) is given back once the unit is down: not done before.
+gives_back_address() {
+  [ "$(systemctl show lifecycle-reaper-address.service -p ActiveState)" = ActiveState=deactivating ]
+}
+
 wait_until_down() {
   deadline=$(($(uptime_seconds) + wait_seconds))
   look
-  while [ "$(judge)" = busy ] && [ "$(uptime_seconds)" -lt "$deadline" ]; do
+  while { [ "$(judge)" = busy ] || gives_back_address; } && [ "$(uptime_seconds)" -lt "$deadline" ]; do
     sleep 1
     look
   done
@@ -186,10 +191,11 @@ look
 if [ "$(judge)" = busy ]; then
   make_stop_graceful || answer unknown "reason=stop-is-not-graceful"
   systemctl --no-block stop "$unit" || answer unknown "reason=stop-refused"
-  wait_until_down
 fi
+wait_until_down
 
 verdict=$(judge)
+if gives_back_address; then verdict=busy; fi
 if [ "$verdict" = stopped ] && [ "$unregister" = true ]; then
   if unregister_manager; then facts="$facts unregistered=$removed"; else facts="$facts unregistered=failed"; fi
 fi

@@ -60,12 +60,12 @@ def requests(policy, deployment):
                 yield f"{group['about']}: {action}, {case['why']}", request
 
 
-def simulate(policy, sets_of_documents, cases, stop_at_first=False):
-    """For each set of documents, the answers to the requests: allow or deny."""
+def simulate(policy, questions, stop_at_first=False):
+    """For each (documents, requests), the answers: allow or deny; with stop_at_first up to the first unexpected one."""
     asked = [
         {("resourcePolicy" if policy in OF_QUEUES else "policies"): documents[0] if policy in OF_QUEUES and documents else documents,
          "cases": cases, "stopAtFirst": stop_at_first}
-        for documents in sets_of_documents
+        for documents, cases in questions
     ]
     done = run("node", "simulate.mjs", cwd=CACHE / "simulator", stdin=json.dumps(asked), timeout=600)
     assert done.returncode == 0, done.stderr
@@ -110,10 +110,10 @@ def weakened(statement):
 
 
 def mutants(documents):
-    """(name, documents) with one statement weakened."""
+    """(name, documents, actions of the statement) with one statement weakened."""
     for number, document in enumerate(documents):
         for place, statement in enumerate(document["Statement"]):
             for what, other in weakened(statement):
                 statements = [one for one in (*document["Statement"][:place], other, *document["Statement"][place + 1 :]) if one]
                 changed = [*documents[:number], {**document, "Statement": statements}, *documents[number + 1 :]]
-                yield f"{statement['Sid']} {what}", [one for one in changed if one["Statement"]]
+                yield f"{statement['Sid']} {what}", [one for one in changed if one["Statement"]], as_list(statement["Action"])

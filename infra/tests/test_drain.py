@@ -288,3 +288,21 @@ def test_only_what_systemd_219_knows():
     assert len(used) >= 6
     options = {option for call in used for option in re.findall(r"(?<=\s)-{1,2}[a-z][a-z-]*", call)}
     assert options <= {"-p", "--no-block", "--quiet", "--no-pager", "--boot", "--output", "-q", "-i", "-e"}
+
+
+def test_the_answer_waits_until_the_address_is_given_back(unit):
+    """The unit of infra/instance, with scripts that only take their time."""
+    manager = unit(jobs="1").start()
+    lines = (machines.HERE.parent / "instance" / "lifecycle-reaper-address.service").read_text().splitlines()
+    text = "\n".join(line for line in lines if not line.startswith(("After=", "Wants=", "EnvironmentFile=")))
+    text = text.replace("gitlab-runner.service", manager.name).replace("[Unit]", "[Unit]\nDefaultDependencies=no")
+    record = f"/run/address-{manager.name}"
+    text = text.replace("/usr/local/lib/lifecycle-reaper/address claim", f"/bin/sh -c 'echo claimed >>{record}'")
+    text = text.replace("/usr/local/lib/lifecycle-reaper/address release", f"/bin/sh -c 'cat {manager.record} >>{record}; sleep 3; echo given-back >>{record}'")
+    manager.machine.write("/etc/systemd/system/lifecycle-reaper-address.service", text)
+    manager.machine.run("systemctl", "daemon-reload")
+    manager.machine.run("systemctl", "start", "lifecycle-reaper-address")
+    assert manager.drain(wait=2)[0] == "busy"
+    assert manager.drain()[0] == "stopped"
+    # released only after the last job, and before the answer
+    assert manager.machine.run("cat", record).stdout.split("\n")[:-1] == ["claimed", "started", "finished", "given-back"]
