@@ -20,7 +20,7 @@ const STALE: TimeDelta = TimeDelta::hours(49);
 /// Auto Scaling may show a state of some minutes ago.
 const LAG: TimeDelta = TimeDelta::minutes(10);
 /// A group that took a termination back doesn't say so: after so long we believe that it did.
-const TAKEN_BACK: TimeDelta = TimeDelta::hours(1);
+pub const TAKEN_BACK: TimeDelta = TimeDelta::hours(1);
 
 /// What comes next for a manager.
 #[derive(Clone, Debug, PartialEq, Eq)]

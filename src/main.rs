@@ -16,6 +16,10 @@ async fn main() -> Result<(), Error> {
         .find_map(|name| std::env::var(name).ok())
         .unwrap_or_default();
     tracing::subscriber::set_global_default(log::subscriber(&level, std::io::stdout))?;
+    // A panic is one record's failure and is reported there; this adds where it happened, as one line of the log.
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!(at = panic.location().map(tracing::field::display), "panic")
+    }));
     let config = Config::from_vars(
         std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),

@@ -20,6 +20,7 @@ use crate::{
     world::{Answer, Command, World},
 };
 use chrono::TimeDelta;
+use futures_util::stream::{self, StreamExt};
 
 /// What comes after a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,8 @@ const LONGEST_SWEEP: TimeDelta = TimeDelta::hours(12);
 const LONGEST_WAITING_SWEEP: TimeDelta = TimeDelta::minutes(15);
 /// At most so many waiting managers are woken by one sweep.
 const WAKES_PER_SWEEP: usize = 50;
+/// So many side by side.
+const WAKES_AT_ONCE: usize = 10;
 
 /// One pass for one task.
 struct Pass<'a> {
@@ -198,10 +201,11 @@ impl Pass<'_> {
             return self.reap(&world, false).await;
         };
         tracing::warn!(instance_id = %manager, state = word, "planned: manager alive: nothing is reaped");
-        let is_stale = self.delivery.age(self.aws.now()) > drain::LONGEST_WAIT;
+        // EC2 may lag behind what Auto Scaling says, but not for long.
+        let lags = self.delivery.age(self.aws.now()) < drain::TAKEN_BACK;
         let outcome = match told_by {
-            ToldBy::TerminateSuccessful if !is_stale && self.config.mode == Mode::Enforce => {
-                Outcome::Again(pace::SHORTEST_DELAY)
+            ToldBy::TerminateSuccessful if lags && self.config.mode == Mode::Enforce => {
+                Outcome::Again(pace::backoff(self.task, self.delivery))
             }
             _ => Outcome::Done,
         };
@@ -218,21 +222,10 @@ impl Pass<'_> {
             Evidence::of(&world, self.task, false, self.config, self.aws.now()).waiting_managers();
         let mut report = self.looking_at_all(&world).await;
         if self.writes() {
-            for manager in waiting.iter().take(WAKES_PER_SWEEP) {
-                let task = Task::Wake {
-                    manager: manager.clone(),
-                    change: Change::FoundWaiting,
-                };
-                let woken = Pass {
-                    task: &task,
-                    delivery: &Delivery::first(self.aws.now()),
-                    ..*self
-                }
-                .wake(manager)
-                .await;
-                tracing::info!(instance_id = %manager, outcome = woken.outcome.word(), "found waiting: {}", woken.reason);
-                report.released = report.released.or(woken.released);
-            }
+            let wakes = waiting.iter().take(WAKES_PER_SWEEP);
+            let woken = stream::iter(wakes.map(|manager| self.wake_waiting(manager)));
+            let released: Vec<_> = woken.buffer_unordered(WAKES_AT_ONCE).collect().await;
+            report.released = released.into_iter().flatten().next();
         }
         report.waiting = waiting;
         if *self.task == (Task::Sweep { writes: false }) {
@@ -254,6 +247,24 @@ impl Pass<'_> {
             report.reason = format!("{}; left to the next sweep", report.reason);
         }
         report
+    }
+
+    /// A wake for a manager whose hook's message may have been lost; what it released, if it did.
+    async fn wake_waiting(&self, manager: &InstanceId) -> Option<Released> {
+        let task = Task::Wake {
+            manager: manager.clone(),
+            change: Change::FoundWaiting,
+        };
+        let delivery = Delivery::first(self.aws.now());
+        let woken = Pass {
+            task: &task,
+            delivery: &delivery,
+            ..*self
+        }
+        .wake(manager)
+        .await;
+        tracing::info!(instance_id = %manager, outcome = woken.outcome.word(), "found waiting: {}", woken.reason);
+        woken.released
     }
 
     /// Reaps; where nothing is written, with all orphans in the plan, for no pass has to end.
