@@ -12,7 +12,10 @@
     clippy::unwrap_used
 )]
 
+mod cases;
 mod cli;
+mod cost;
 mod fake_aws;
 mod sim;
 mod sight;
+mod sweeps;

@@ -7,10 +7,14 @@ use std::collections::BTreeMap;
 
 /// What each file leads to, as the tables of the README say.
 fn table() -> BTreeMap<String, String> {
-    let readme = std::fs::read_to_string(format!("{}/events/README.md", env!("CARGO_MANIFEST_DIR"))).expect("a README");
+    let readme =
+        std::fs::read_to_string(format!("{}/events/README.md", env!("CARGO_MANIFEST_DIR")))
+            .expect("a README");
     let rows = readme.lines().filter_map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, file, _, leads_to, _] = cells.as_slice() else { return None };
+        let [_, file, _, leads_to, _] = cells.as_slice() else {
+            return None;
+        };
         let name = file.strip_prefix('`')?.strip_suffix(".json`")?;
         Some((name.to_owned(), (*leads_to).to_owned()))
     });
@@ -20,8 +24,12 @@ fn table() -> BTreeMap<String, String> {
 #[test]
 fn every_file_is_in_the_readme() {
     let directory = format!("{}/events", env!("CARGO_MANIFEST_DIR"));
-    let files = std::fs::read_dir(directory).expect("a directory").map(|f| f.expect("a file").file_name().into_string().expect("UTF-8"));
-    let mut names: Vec<String> = files.filter_map(|f| f.strip_suffix(".json").map(str::to_owned)).collect();
+    let files = std::fs::read_dir(directory)
+        .expect("a directory")
+        .map(|f| f.expect("a file").file_name().into_string().expect("UTF-8"));
+    let mut names: Vec<String> = files
+        .filter_map(|f| f.strip_suffix(".json").map(str::to_owned))
+        .collect();
     names.sort();
     assert_eq!(names, table().into_keys().collect::<Vec<_>>());
 }
@@ -45,7 +53,11 @@ fn every_file_leads_to_what_the_readme_says() {
 
 /// The managers that a payload names, each waiting in its hook.
 fn put_managers(w: &mut World, payload: &str) {
-    for id in ["i-1a2b3c4d"].into_iter().map(str::to_owned).chain((0..10).map(|n| format!("i-0c{n:02}cccccccccccc0"))) {
+    for id in ["i-1a2b3c4d"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain((0..10).map(|n| format!("i-0c{n:02}cccccccccccc0")))
+    {
         if payload.contains(&id) {
             w.put_manager(GROUP, &id, minutes(200));
             w.open_hook(GROUP, HOOK, &id, TOKEN);
@@ -65,10 +77,22 @@ fn put_managers(w: &mut World, payload: &str) {
 
 fn drains(name: &str) {
     let payload = event(name);
-    let ids: Vec<&str> = ["i-1a2b3c4d", M1, M2].into_iter().filter(|id| payload.contains(*id)).collect();
+    let ids: Vec<&str> = ["i-1a2b3c4d", M1, M2]
+        .into_iter()
+        .filter(|id| payload.contains(*id))
+        .collect();
     let expected = if ids.is_empty() { 10 } else { ids.len() };
-    let records = serde_json::from_str::<Value>(&payload).unwrap()["Records"].as_array().map_or(0, Vec::len);
-    let config: &[_] = if name.contains("unicode") { &[("AUTO_SCALING_GROUPS", "ci-läufer-日本-🚀"), ("LIFECYCLE_HOOKS", "hook-é")] } else { &[] };
+    let records = serde_json::from_str::<Value>(&payload).unwrap()["Records"]
+        .as_array()
+        .map_or(0, Vec::len);
+    let config: &[_] = if name.contains("unicode") {
+        &[
+            ("AUTO_SCALING_GROUPS", "ci-läufer-日本-🚀"),
+            ("LIFECYCLE_HOOKS", "hook-é"),
+        ]
+    } else {
+        &[]
+    };
     let first = match (name, records) {
         ("sqs-termination-no-message-id", _) => Reply::Err,
         ("sns-termination", _) | (_, 0) => Reply::Ok,
@@ -76,14 +100,33 @@ fn drains(name: &str) {
         (_, 2) => Reply::Fail(&[1, 2]),
         _ => Reply::Fail(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
     };
-    let story = check(Case { world: &|w| put_managers(w, &payload), config, first, ..case(name) });
-    let commands = if name.contains("stale") { 0 } else { expected };
-    assert_eq!(story.aws.accepted("SendCommand"), commands, "{name}");
-    assert_eq!(story.aws.accepted("CompleteLifecycleAction"), expected, "{name}");
+    let story = check(Case {
+        world: &|w| put_managers(w, &payload),
+        config,
+        first,
+        ..case(name)
+    });
+    assert_eq!(story.aws.accepted("SendCommand"), expected, "{name}");
+    assert_eq!(
+        story.aws.accepted("CompleteLifecycleAction"),
+        expected,
+        "{name}"
+    );
     let reaped = ids.contains(&M1) && !name.contains("warm-pool");
-    assert_eq!(story.aws.touched(W1, "TerminateInstances"), reaped, "{name}");
-    assert_eq!(story.aws.touched(W3, "TerminateInstances"), ids.contains(&M2), "{name}");
-    assert!(story.aws.world().queues[DEAD_LETTER_QUEUE].sent.is_empty(), "{name}");
+    assert_eq!(
+        story.aws.touched(W1, "TerminateInstances"),
+        reaped,
+        "{name}"
+    );
+    assert_eq!(
+        story.aws.touched(W3, "TerminateInstances"),
+        ids.contains(&M2),
+        "{name}"
+    );
+    assert!(
+        story.aws.world().queues[DEAD_LETTER_QUEUE].sent.is_empty(),
+        "{name}"
+    );
 }
 
 fn reaps(name: &str) -> Story {
@@ -94,14 +137,24 @@ fn reaps(name: &str) -> Story {
         },
         first: Reply::Outcome("Again"),
         did: &["TerminateInstances W1", "TerminateInstances W2"],
-        never: &["TerminateInstances W3", "SendCommand", "CompleteLifecycleAction", "RecordLifecycleActionHeartbeat"],
+        never: &[
+            "TerminateInstances W3",
+            "SendCommand",
+            "CompleteLifecycleAction",
+            "RecordLifecycleActionHeartbeat",
+        ],
         times: &[("SendMessage", 1)],
         ..case(name)
     })
 }
 
 fn refuses(name: &str) {
-    let story = check(Case { first: Reply::Outcome("Done"), last: Reply::Ok, log: &[("WARN", "manager alive M1")], ..case(name) });
+    let story = check(Case {
+        first: Reply::Outcome("Done"),
+        last: Reply::Ok,
+        log: &[("WARN", "manager alive M1")],
+        ..case(name)
+    });
     assert!(story.aws.writes().is_empty(), "{name}");
     reaps(name);
 }
@@ -109,7 +162,15 @@ fn refuses(name: &str) {
 /// Once: no message is sent, and nothing comes again by itself.
 fn wakes(name: &str) {
     let is_batch = name.starts_with("sqs");
-    let story = check(Case { first: if is_batch { Reply::Ok } else { Reply::Outcome("Done") }, never: &["SendMessage", "TerminateInstances"], ..case(name) });
+    let story = check(Case {
+        first: if is_batch {
+            Reply::Ok
+        } else {
+            Reply::Outcome("Done")
+        },
+        never: &["SendMessage", "TerminateInstances"],
+        ..case(name)
+    });
     assert_eq!(story.deliveries.len(), 1, "{name}");
     let sends = name != "direct-spot-interruption-worker";
     assert_eq!(story.aws.touched(M1, "SendCommand"), sends, "{name}");
@@ -118,22 +179,41 @@ fn wakes(name: &str) {
 fn sweeps(name: &str) {
     let writes = name != "direct-plan";
     let world = |w: &mut World| drop(w.put_worker(Worker::of(LONG_GONE, W8).age(minutes(180))));
-    let story = check(Case { world: &world, first: Reply::Outcome(if writes { "Again" } else { "Done" }), ..case(name) });
-    assert_eq!(story.aws.touched(W8, "TerminateInstances"), writes, "{name}");
+    let story = check(Case {
+        world: &world,
+        first: Reply::Outcome(if writes { "Again" } else { "Done" }),
+        ..case(name)
+    });
+    assert_eq!(
+        story.aws.touched(W8, "TerminateInstances"),
+        writes,
+        "{name}"
+    );
     // A manager that waits though no message came is not forgotten.
-    assert_eq!(story.aws.touched(M1, "CompleteLifecycleAction"), writes, "{name}");
+    assert_eq!(
+        story.aws.touched(M1, "CompleteLifecycleAction"),
+        writes,
+        "{name}"
+    );
     if !writes {
         assert!(story.aws.writes().is_empty());
         let plan = story.deliveries[0].reply.as_ref().expect("a plan");
         let orphan = &plan["resources"][0];
-        assert_eq!((orphan["id"].as_str(), orphan["verdict"].as_str()), (Some(W8), Some("reap")));
+        assert_eq!(
+            (orphan["id"].as_str(), orphan["verdict"].as_str()),
+            (Some(W8), Some("reap"))
+        );
         assert_eq!(plan["truncated"], 0);
         assert_eq!(plan["waiting_managers"][0], M1);
     }
 }
 
 fn ignored(name: &str) {
-    let story = check(Case { first: Reply::Ok, no_log: &[("ERROR", ""), ("WARN", "")], ..case(name) });
+    let story = check(Case {
+        first: Reply::Ok,
+        no_log: &[("ERROR", ""), ("WARN", "")],
+        ..case(name)
+    });
     assert!(story.aws.all_calls().is_empty(), "{name}");
     let lines = if name.starts_with("batch") { 0 } else { 1 };
     assert_eq!(story.lines("INFO", "ignored:"), lines, "{name}");
@@ -144,15 +224,28 @@ fn dead_letter(name: &str) {
     let value: Value = serde_json::from_str(&payload).unwrap();
     let records = value["Records"].as_array().cloned().unwrap_or_default();
     let count = records.len().max(1);
-    let story = check(Case { first: Reply::Ok, times: &[("SendMessage", count)], ..case(name) });
-    assert_eq!(story.aws.all_calls().len(), count, "{name}: nothing but the dead letters");
+    let story = check(Case {
+        first: Reply::Ok,
+        times: &[("SendMessage", count)],
+        ..case(name)
+    });
+    assert_eq!(
+        story.aws.all_calls().len(),
+        count,
+        "{name}: nothing but the dead letters"
+    );
     assert_eq!(story.lines("ERROR", "unreadable:"), count, "{name}");
     let sent = story.aws.world().queues[DEAD_LETTER_QUEUE].sent.clone();
     assert!(sent.iter().all(|m| !m.attributes["Reason"].is_empty()));
     for record in &records {
         // As it came: the body, or the whole record where there is none.
         let body = record["body"].as_str().filter(|b| !b.is_empty());
-        let found = sent.iter().find(|m| Some(m.attributes["OriginalMessageId"].as_str()) == record["messageId"].as_str()).expect("sent");
+        let found = sent
+            .iter()
+            .find(|m| {
+                Some(m.attributes["OriginalMessageId"].as_str()) == record["messageId"].as_str()
+            })
+            .expect("sent");
         match body {
             Some(body) => assert_eq!(found.body, body),
             None => assert_eq!(&serde_json::from_str::<Value>(&found.body).unwrap(), record),
@@ -165,7 +258,11 @@ fn dead_letter(name: &str) {
 
 fn mixed(name: &str) {
     let payload = event(name);
-    let first = if name == "batch-mixed" { Reply::Fail(&[1, 5]) } else { Reply::Fail(&[2]) };
+    let first = if name == "batch-mixed" {
+        Reply::Fail(&[1, 5])
+    } else {
+        Reply::Fail(&[2])
+    };
     let story = check(Case {
         world: &|w| put_managers(w, &payload),
         first,
@@ -173,6 +270,9 @@ fn mixed(name: &str) {
         times: &[("SendMessage", 1)],
         ..case(name)
     });
-    assert_eq!(story.aws.touched(M2, "CompleteLifecycleAction"), name == "batch-mixed");
+    assert_eq!(
+        story.aws.touched(M2, "CompleteLifecycleAction"),
+        name == "batch-mixed"
+    );
     assert_eq!(story.lines("ERROR", "unreadable:"), 1);
 }

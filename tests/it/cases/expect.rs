@@ -77,36 +77,78 @@ pub fn check(case: Case<'_>) -> Story {
     let aws = FakeAws::cases();
     (case.world)(&mut aws.world());
     for (variable, value) in case.config {
-        if value.is_empty() { aws.unset(variable) } else { aws.set(variable, value) }
+        if value.is_empty() {
+            aws.unset(variable)
+        } else {
+            aws.set(variable, value)
+        }
     }
     case.faults.into_iter().for_each(|rule| aws.inject(rule));
     let most = case.cut_after.unwrap_or(60);
-    let story = play(aws, &case.payload, &Play { seconds: case.seconds, before: case.before, most });
+    let story = play(
+        aws,
+        &case.payload,
+        &Play {
+            seconds: case.seconds,
+            before: case.before,
+            most,
+        },
+    );
     let calls = story.aws.all_calls();
     if case.cut_after.is_none() {
-        assert!(story.deliveries.len() < most, "the story doesn't end:\n{}", told(&story));
+        assert!(
+            story.deliveries.len() < most,
+            "the story doesn't end:\n{}",
+            told(&story)
+        );
     }
     expect_reply(&story, 0, case.first);
-    if case.cut_after.is_none() || story.deliveries.len() < most || !matches!(case.last, Reply::Ok) {
+    if case.cut_after.is_none() || story.deliveries.len() < most || !matches!(case.last, Reply::Ok)
+    {
         expect_reply(&story, story.deliveries.len() - 1, case.last);
     }
     for pattern in case.did {
-        assert!(calls.iter().any(|c| c.took_effect() && matches(c, pattern)), "not done: {pattern}\n{}", told(&story));
+        assert!(
+            calls.iter().any(|c| c.took_effect() && matches(c, pattern)),
+            "not done: {pattern}\n{}",
+            told(&story)
+        );
     }
     for pattern in case.never {
-        assert!(!calls.iter().any(|c| matches(c, pattern)), "must not be called: {pattern}\n{}", told(&story));
+        assert!(
+            !calls.iter().any(|c| matches(c, pattern)),
+            "must not be called: {pattern}\n{}",
+            told(&story)
+        );
     }
-    let places: Vec<_> = case.in_order.iter().map(|p| calls.iter().position(|c| c.took_effect() && matches(c, p))).collect();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "not in this order: {:?} at {places:?}\n{}", case.in_order, told(&story));
+    let places: Vec<_> = case
+        .in_order
+        .iter()
+        .map(|p| calls.iter().position(|c| c.took_effect() && matches(c, p)))
+        .collect();
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "not in this order: {:?} at {places:?}\n{}",
+        case.in_order,
+        told(&story)
+    );
     for (pattern, times) in case.times {
         let called = calls.iter().filter(|c| matches(c, pattern)).count();
         assert_eq!(called, *times, "how often {pattern}\n{}", told(&story));
     }
     for (level, words) in case.log {
-        assert!(story.has_line(level, words), "not in the log: {level} {words}\n{}", told(&story));
+        assert!(
+            story.has_line(level, words),
+            "not in the log: {level} {words}\n{}",
+            told(&story)
+        );
     }
     for (level, words) in case.no_log {
-        assert!(!story.has_line(level, words), "must not be in the log: {level} {words}\n{}", told(&story));
+        assert!(
+            !story.has_line(level, words),
+            "must not be in the log: {level} {words}\n{}",
+            told(&story)
+        );
     }
     (case.end)(&story.aws.world());
     hold_always(&story);
@@ -114,10 +156,20 @@ pub fn check(case: Case<'_>) -> Story {
 }
 
 /// The ids that short names stand for.
-const IDS: [(&str, &str); 7] = [("M1", M1), ("M2", M2), ("W1", W1), ("W2", W2), ("W3", W3), ("W8", W8), ("GONE", LONG_GONE)];
+const IDS: [(&str, &str); 7] = [
+    ("M1", M1),
+    ("M2", M2),
+    ("W1", W1),
+    ("W2", W2),
+    ("W3", W3),
+    ("W8", W8),
+    ("GONE", LONG_GONE),
+];
 
 fn spelled(word: &str) -> &str {
-    IDS.iter().find(|(name, _)| *name == word).map_or(word, |(_, id)| id)
+    IDS.iter()
+        .find(|(name, _)| *name == word)
+        .map_or(word, |(_, id)| id)
 }
 
 fn matches(call: &Call, pattern: &str) -> bool {
@@ -130,7 +182,14 @@ fn matches(call: &Call, pattern: &str) -> bool {
 fn expect_reply(story: &Story, number: usize, expected: Reply) {
     let delivery = &story.deliveries[number];
     let is_batch = !delivery.ids.is_empty();
-    let context = || format!("delivery {} answered {:?}, expected {expected:?}\n{}", number + 1, delivery.reply, told(story));
+    let context = || {
+        format!(
+            "delivery {} answered {:?}, expected {expected:?}\n{}",
+            number + 1,
+            delivery.reply,
+            told(story)
+        )
+    };
     let reply = match (&delivery.reply, expected) {
         (Err(_), Reply::Err) => return,
         (Ok(reply), _) => reply,
@@ -138,14 +197,33 @@ fn expect_reply(story: &Story, number: usize, expected: Reply) {
     };
     let is_as_expected = match expected {
         Reply::Ok if is_batch => *reply == json!({ "batchItemFailures": [] }),
-        Reply::Ok => reply.is_array() || reply.get("batchItemFailures").is_none_or(|f| *f == json!([])),
+        Reply::Ok => {
+            reply.is_array()
+                || reply
+                    .get("batchItemFailures")
+                    .is_none_or(|f| *f == json!([]))
+        }
         Reply::Fail(numbers) if is_batch => {
-            let expected: BTreeSet<_> = numbers.iter().map(|n| delivery.ids[n - 1].clone()).collect();
-            let listed = reply["batchItemFailures"].as_array().cloned().unwrap_or_default();
-            let ids: BTreeSet<_> = listed.iter().filter_map(|f| f["itemIdentifier"].as_str().map(str::to_owned)).collect();
+            let expected: BTreeSet<_> = numbers
+                .iter()
+                .map(|n| delivery.ids[n - 1].clone())
+                .collect();
+            let listed = reply["batchItemFailures"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let ids: BTreeSet<_> = listed
+                .iter()
+                .filter_map(|f| f["itemIdentifier"].as_str().map(str::to_owned))
+                .collect();
             // The keys are Lambda's to the letter, and nothing stands beside them.
-            let rebuilt: Vec<Value> = listed.iter().map(|f| json!({ "itemIdentifier": f["itemIdentifier"] })).collect();
-            ids == expected && ids.len() == listed.len() && *reply == json!({ "batchItemFailures": rebuilt })
+            let rebuilt: Vec<Value> = listed
+                .iter()
+                .map(|f| json!({ "itemIdentifier": f["itemIdentifier"] }))
+                .collect();
+            ids == expected
+                && ids.len() == listed.len()
+                && *reply == json!({ "batchItemFailures": rebuilt })
         }
         Reply::Fail(_) | Reply::Err => false,
         Reply::Outcome(word) => reply["outcome"] == json!(word),
@@ -156,13 +234,30 @@ fn expect_reply(story: &Story, number: usize, expected: Reply) {
 /// Promises that no case may break.
 fn hold_always(story: &Story) {
     for line in &story.log {
-        assert!(line.raw.len() < 2048, "a line of {} bytes: {}", line.raw.len(), line.raw);
+        assert!(
+            line.raw.len() < 2048,
+            "a line of {} bytes: {}",
+            line.raw.len(),
+            line.raw
+        );
         assert!(line.raw.is_ascii(), "not ASCII: {}", line.raw);
-        assert!(!line.raw.contains(TOKEN), "the token in the log: {}", line.raw);
-        assert!(!line.raw.ends_with("service error\""), "a line that says nothing: {}", line.raw);
+        assert!(
+            !line.raw.contains(TOKEN),
+            "the token in the log: {}",
+            line.raw
+        );
+        assert!(
+            !line.raw.ends_with("service error\""),
+            "a line that says nothing: {}",
+            line.raw
+        );
     }
     let calls = story.aws.all_calls();
-    let hook_calls = ["CompleteLifecycleAction", "RecordLifecycleActionHeartbeat", "SendCommand"];
+    let hook_calls = [
+        "CompleteLifecycleAction",
+        "RecordLifecycleActionHeartbeat",
+        "SendCommand",
+    ];
     let mut completed = BTreeSet::new();
     for call in &calls {
         let (operation, request) = (call.operation(), &call.request);
@@ -174,32 +269,73 @@ fn hold_always(story: &Story) {
                     completed.extend(managers.clone());
                 }
             }
-            "RecordLifecycleActionHeartbeat" => assert!(managers.is_empty() || !managers.iter().all(|m| completed.contains(m)), "a heartbeat after the completion\n{}", told(story)),
+            "RecordLifecycleActionHeartbeat" => assert!(
+                managers.is_empty() || !managers.iter().all(|m| completed.contains(m)),
+                "a heartbeat after the completion\n{}",
+                told(story)
+            ),
             "TerminateInstances" => {
                 assert!(!managers.is_empty() && managers.len() <= 100, "{call}");
-                assert!(![M1, M2].iter().any(|m| request.names(m)), "a manager is terminated: {call}");
+                assert!(
+                    ![M1, M2].iter().any(|m| request.names(m)),
+                    "a manager is terminated: {call}"
+                );
             }
             _ => {}
         }
-        assert!(!["*", "?", ""].iter().any(|odd| managers.iter().any(|id| id == odd)), "an odd id: {call}");
+        assert!(
+            !["*", "?", ""]
+                .iter()
+                .any(|odd| managers.iter().any(|id| id == odd)),
+            "an odd id: {call}"
+        );
         for (name, values) in request.filters() {
-            assert!(values.iter().all(|v| !v.is_empty() && !v.contains(['*', '?'])), "the filter {name} is too wide: {call}");
+            assert!(
+                values
+                    .iter()
+                    .all(|v| !v.is_empty() && !v.contains(['*', '?'])),
+                "the filter {name} is too wide: {call}"
+            );
         }
         // A plan is about the hook or about reaping, never both.
         if hook_calls.contains(&operation) {
-            let deletes = |c: &&Call| c.run == call.run && ["TerminateInstances", "DeleteKeyPair", "ReleaseAddress", "CancelSpotInstanceRequests"].contains(&c.operation());
-            let with_hook = story.deliveries.get(call.run as usize - 1).is_some_and(|d| d.ids.len() <= 1);
-            if let Some(deletion) = calls.iter().find(deletes).filter(|_| with_hook && !is_sweep(story)) {
+            let deletes = |c: &&Call| {
+                c.run == call.run
+                    && [
+                        "TerminateInstances",
+                        "DeleteKeyPair",
+                        "ReleaseAddress",
+                        "CancelSpotInstanceRequests",
+                    ]
+                    .contains(&c.operation())
+            };
+            let with_hook = story
+                .deliveries
+                .get(call.run as usize - 1)
+                .is_some_and(|d| d.ids.len() <= 1);
+            if let Some(deletion) = calls
+                .iter()
+                .find(deletes)
+                .filter(|_| with_hook && !is_sweep(story))
+            {
                 panic!("{call} and {deletion} in one pass\n{}", told(story));
             }
         }
     }
-    assert!(story.given_up.is_empty(), "the queue gave up on {:?}\n{}", story.given_up, told(story));
+    assert!(
+        story.given_up.is_empty(),
+        "the queue gave up on {:?}\n{}",
+        story.given_up,
+        told(story)
+    );
 }
 
 /// A sweep wakes waiting managers after it has reaped.
 fn is_sweep(story: &Story) -> bool {
-    story.log.iter().any(|line| line.json["task"] == json!("Sweep"))
+    story
+        .log
+        .iter()
+        .any(|line| line.json["task"] == json!("Sweep"))
 }
 
 impl Story {
@@ -209,22 +345,36 @@ impl Story {
     }
 
     pub fn lines(&self, level: &str, words: &str) -> usize {
-        self.log.iter().filter(|line| has(line, level, words)).count()
+        self.log
+            .iter()
+            .filter(|line| has(line, level, words))
+            .count()
     }
 }
 
 fn has(line: &LogLine, level: &str, words: &str) -> bool {
-    (level == "*" || line.level() == level) && words.split_whitespace().all(|word| line.raw.contains(spelled(word)))
+    (level == "*" || line.level() == level)
+        && words
+            .split_whitespace()
+            .all(|word| line.raw.contains(spelled(word)))
 }
 
 /// The story as a person reads it when a check fails.
 pub fn told(story: &Story) -> String {
     let mut text = String::new();
     for (number, delivery) in story.deliveries.iter().enumerate() {
-        text += &format!("--- {} at {}: {:?}\n", number + 1, delivery.at, delivery.reply);
+        text += &format!(
+            "--- {} at {}: {:?}\n",
+            number + 1,
+            delivery.at,
+            delivery.reply
+        );
         let calls = story.aws.all_calls();
         for call in calls.iter().filter(|c| c.run as usize == number + 1) {
-            text += &format!("    {call}\n").chars().take(300).collect::<String>();
+            text += &format!("    {call}\n")
+                .chars()
+                .take(300)
+                .collect::<String>();
         }
     }
     for line in &story.log {

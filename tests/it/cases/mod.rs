@@ -5,6 +5,7 @@
 //! asks for, in virtual time to the end. Names such as `M1`, `W1` stand for the ids of the fake AWS's world.
 
 mod batch;
+mod denied;
 mod deployment;
 mod drain;
 mod errors;
@@ -12,7 +13,10 @@ mod events;
 mod expect;
 mod hook;
 mod keys_and_addresses;
+mod limits;
 mod log;
+mod odd_events;
+mod places;
 mod poison;
 mod spot;
 mod story;
@@ -21,4 +25,4 @@ mod whole_kind;
 mod workers;
 
 pub use expect::{Case, Reply, case, check};
-pub use story::{LogLine, Story, event, play, termination_of};
+pub use story::{Story, event, play, termination_of};

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 /// The hook's message with one field changed.
 fn with(key: &str, value: &Value) -> String {
     let mut payload: Value = serde_json::from_str(&event("sqs-termination-hook")).unwrap();
-    let mut body: Value = serde_json::from_str(payload["Records"][0]["body"].as_str().unwrap()).unwrap();
+    let mut body: Value =
+        serde_json::from_str(payload["Records"][0]["body"].as_str().unwrap()).unwrap();
     body[key] = value.clone();
     payload["Records"][0]["body"] = body.to_string().into();
     payload.to_string()
@@ -17,10 +18,34 @@ fn with(key: &str, value: &Value) -> String {
 #[test]
 fn lc_09_ids_that_are_none() {
     let odd = [
-        json!(null), json!(""), json!(" "), json!("*"), json!("?"), json!("i-*"), json!("i-"), json!("i-0a11aa11aa11aa11?"), json!("I-0A11AA11AA11AA110"),
-        json!("i-0A11aa11aa11aa110"), json!("i-0a11aa11aa11aa11"), json!("i-0a11aa11aa11aa1100"), json!("i-1a2b3c4"), json!("i-1a2b3c4d5"), json!(" i-0a11aa11aa11aa110"),
-        json!("i-0a11aa11aa11aa110\n"), json!("i-0a11aa11aa11aa110\u{0}"), json!("i-0a11aa11aa11aa11g"), json!("i-０a11aa11aa11aa110"), json!("mi-0a11aa11aa11aa110"),
-        json!("i-0a11aa11aa11aa110,i-0a22aa22aa22aa220"), json!("i-0a11aa11aa11aa110\" OR \"1\"=\"1"), json!("$(reboot)"), json!(0), json!(1.5), json!(true), json!([M1]), json!({"id": M1}),
+        json!(null),
+        json!(""),
+        json!(" "),
+        json!("*"),
+        json!("?"),
+        json!("i-*"),
+        json!("i-"),
+        json!("i-0a11aa11aa11aa11?"),
+        json!("I-0A11AA11AA11AA110"),
+        json!("i-0A11aa11aa11aa110"),
+        json!("i-0a11aa11aa11aa11"),
+        json!("i-0a11aa11aa11aa1100"),
+        json!("i-1a2b3c4"),
+        json!("i-1a2b3c4d5"),
+        json!(" i-0a11aa11aa11aa110"),
+        json!("i-0a11aa11aa11aa110\n"),
+        json!("i-0a11aa11aa11aa110\u{0}"),
+        json!("i-0a11aa11aa11aa11g"),
+        json!("i-０a11aa11aa11aa110"),
+        json!("mi-0a11aa11aa11aa110"),
+        json!("i-0a11aa11aa11aa110,i-0a22aa22aa22aa220"),
+        json!("i-0a11aa11aa11aa110\" OR \"1\"=\"1"),
+        json!("$(reboot)"),
+        json!(0),
+        json!(1.5),
+        json!(true),
+        json!([M1]),
+        json!({"id": M1}),
         json!("i-0a11aa11aa11aa110".repeat(4000)),
     ];
     for id in odd {
@@ -34,9 +59,18 @@ fn lc_09_ids_that_are_none() {
         assert_eq!(story.aws.all_calls().len(), 1, "{id}");
         assert!(story.log.iter().all(|line| line.raw.len() < 1500));
     }
-    for name in ["poison-id-null", "poison-id-missing", "poison-id-empty", "poison-id-wildcard", "poison-id-upper-case"] {
+    for name in [
+        "poison-id-null",
+        "poison-id-missing",
+        "poison-id-empty",
+        "poison-id-wildcard",
+        "poison-id-upper-case",
+    ] {
         let aws = FakeAws::cases();
-        assert_eq!(aws.run(&event(name)).expect("acknowledged"), json!({ "batchItemFailures": [] }));
+        assert_eq!(
+            aws.run(&event(name)).expect("acknowledged"),
+            json!({ "batchItemFailures": [] })
+        );
         assert!(aws.writes().is_empty());
     }
 }
@@ -49,7 +83,11 @@ fn lc_09_an_old_short_id_is_one() {
             w.open_hook(GROUP, HOOK, "i-1a2b3c4d", TOKEN);
             w.put_worker(Worker::of("i-1a2b3c4d", W8));
         },
-        did: &["SendCommand i-1a2b3c4d", "CompleteLifecycleAction i-1a2b3c4d", "TerminateInstances W8"],
+        did: &[
+            "SendCommand i-1a2b3c4d",
+            "CompleteLifecycleAction i-1a2b3c4d",
+            "TerminateInstances W8",
+        ],
         never: &["TerminateInstances W1"],
         ..case("sqs-termination-short-id")
     });
@@ -59,12 +97,38 @@ fn lc_09_an_old_short_id_is_one() {
 #[test]
 fn lc_09_names_that_are_none() {
     for key in ["AutoScalingGroupName", "LifecycleHookName"] {
-        for value in [json!(null), json!(""), json!(7), json!([GROUP]), json!({"a": 1})] {
-            let story = check(Case { payload: with(key, &value), first: Reply::Ok, times: &[("SendMessage", 1)], log: &[("ERROR", &format!("unreadable: {key}"))], ..case("sqs-termination-hook") });
+        for value in [
+            json!(null),
+            json!(""),
+            json!(7),
+            json!([GROUP]),
+            json!({"a": 1}),
+        ] {
+            let story = check(Case {
+                payload: with(key, &value),
+                first: Reply::Ok,
+                times: &[("SendMessage", 1)],
+                log: &[("ERROR", &format!("unreadable: {key}"))],
+                ..case("sqs-termination-hook")
+            });
             assert_eq!(story.aws.all_calls().len(), 1);
         }
-        for value in ["*", "ci-linux", "ci-linux-asg ", "CI-LINUX-ASG", "ci-linux-asg*", "ci-linux-terminate ", "xci-linux-terminate"] {
-            let story = check(Case { payload: with(key, &json!(value)), first: Reply::Ok, log: &[("INFO", "ignored")], no_log: &[("ERROR", "")], ..case("sqs-termination-hook") });
+        for value in [
+            "*",
+            "ci-linux",
+            "ci-linux-asg ",
+            "CI-LINUX-ASG",
+            "ci-linux-asg*",
+            "ci-linux-terminate ",
+            "xci-linux-terminate",
+        ] {
+            let story = check(Case {
+                payload: with(key, &json!(value)),
+                first: Reply::Ok,
+                log: &[("INFO", "ignored")],
+                no_log: &[("ERROR", "")],
+                ..case("sqs-termination-hook")
+            });
             assert!(story.aws.all_calls().is_empty(), "{key} {value}");
         }
     }
@@ -73,10 +137,21 @@ fn lc_09_names_that_are_none() {
 #[test]
 fn lc_09_an_executor_name_that_would_match_everything() {
     for variable in ["EXECUTOR_NAME", "NAME_EXECUTOR_INSTANCE"] {
-        for name in ["", " ", "\t", "*", "ci*", "?", "c?i", "ci linux", "ci/linux", "läufer", "ci,linux"] {
-            let vars = [("AUTO_SCALING_GROUPS", GROUP), ("DRAIN", "off"), (variable, name)].map(|(k, v)| (k.to_owned(), v.to_owned()));
-            let errors = Config::from_vars(vars).expect_err(&format!("{variable}={name:?} must be refused"));
-            assert!(errors.0.len() == 1 && errors.0[0].variable == variable, "{errors}");
+        for name in [
+            "", " ", "\t", "*", "ci*", "?", "c?i", "ci linux", "ci/linux", "läufer", "ci,linux",
+        ] {
+            let vars = [
+                ("AUTO_SCALING_GROUPS", GROUP),
+                ("DRAIN", "off"),
+                (variable, name),
+            ]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()));
+            let errors =
+                Config::from_vars(vars).expect_err(&format!("{variable}={name:?} must be refused"));
+            assert!(
+                errors.0.len() == 1 && errors.0[0].variable == variable,
+                "{errors}"
+            );
         }
     }
 }
@@ -87,12 +162,21 @@ fn lc_09_without_an_executor_name_names_prove_nothing() {
     check(Case {
         world: &|w| {
             w.put_machine_key("old", EXECUTOR, minutes(3000));
-            w.put_spot("sir-1", "open", Some(&machine_name("old", EXECUTOR, start() - minutes(3000), 1)), minutes(3000));
+            w.put_spot(
+                "sir-1",
+                "open",
+                Some(&machine_name("old", EXECUTOR, start() - minutes(3000), 1)),
+                minutes(3000),
+            );
             w.put_worker(Worker::of(M1, W8).untagged().age(minutes(3000)));
         },
         config: &[("EXECUTOR_NAME", "")],
         did: &["TerminateInstances W1", "TerminateInstances W2"],
-        never: &["DeleteKeyPair", "CancelSpotInstanceRequests", "TerminateInstances W8"],
+        never: &[
+            "DeleteKeyPair",
+            "CancelSpotInstanceRequests",
+            "TerminateInstances W8",
+        ],
         ..case("sqs-termination-hook")
     });
 }

@@ -25,7 +25,12 @@ pub fn termination_of(managers: &[&str]) -> String {
             let mut record = model["Records"][0].clone();
             record["messageId"] = json!(format!("d0000000-0000-4000-8000-{number:012}"));
             record["receiptHandle"] = json!(format!("AQEBof{manager}"));
-            record["body"] = json!(record["body"].as_str().expect("a body").replace(M1, manager));
+            record["body"] = json!(
+                record["body"]
+                    .as_str()
+                    .expect("a body")
+                    .replace(M1, manager)
+            );
             record
         })
         .collect();
@@ -87,7 +92,12 @@ struct Message {
 /// Plays a payload to its end.
 pub fn play(aws: FakeAws, payload: &str, how: &Play<'_>) -> Story {
     let lines = Lines::default();
-    let mut story = Story { aws, deliveries: vec![], log: vec![], given_up: vec![] };
+    let mut story = Story {
+        aws,
+        deliveries: vec![],
+        log: vec![],
+        given_up: vec![],
+    };
     tracing::subscriber::with_default(log::subscriber("debug", lines.clone()), || {
         let handler = story.aws.handler();
         let records = records_of(payload);
@@ -96,12 +106,18 @@ pub fn play(aws: FakeAws, payload: &str, how: &Play<'_>) -> Story {
             invoke_directly(&mut story, &handler, payload, how, &mut queue);
         } else {
             let now = story.aws.now();
-            let messages = records.into_iter().map(|record| Message { receives: receives(&record), record, visible: now });
+            let messages = records.into_iter().map(|record| Message {
+                receives: receives(&record),
+                record,
+                visible: now,
+            });
             queue = deliver(&mut story, &handler, messages.collect(), how);
         }
         while !queue.is_empty() && story.deliveries.len() < how.most {
             let next = queue.iter().map(|m| m.visible).min().expect("not empty");
-            story.aws.advance((next - story.aws.now()).max(TimeDelta::zero()));
+            story
+                .aws
+                .advance((next - story.aws.now()).max(TimeDelta::zero()));
             let (due, later): (Vec<_>, Vec<_>) = queue.into_iter().partition(|m| m.visible <= next);
             queue = later;
             queue.extend(deliver(&mut story, &handler, due, how));
@@ -115,50 +131,111 @@ pub fn play(aws: FakeAws, payload: &str, how: &Play<'_>) -> Story {
 fn records_of(payload: &str) -> Vec<Value> {
     let value: Value = serde_json::from_str(payload).unwrap_or_default();
     let records = value["Records"].as_array().cloned().unwrap_or_default();
-    if records.iter().any(|r| r.get("receiptHandle").is_some()) { records } else { vec![] }
+    if records.iter().any(|r| r.get("receiptHandle").is_some()) {
+        records
+    } else {
+        vec![]
+    }
 }
 
 fn receives(record: &Value) -> u32 {
-    let count = record["attributes"]["ApproximateReceiveCount"].as_str().and_then(|n| n.parse().ok());
+    let count = record["attributes"]["ApproximateReceiveCount"]
+        .as_str()
+        .and_then(|n| n.parse().ok());
     count.unwrap_or(1).max(1) - 1
 }
 
 /// One batch; returns the messages that stay on the queue.
-fn deliver(story: &mut Story, handler: &Handler, mut messages: Vec<Message>, how: &Play<'_>) -> Vec<Message> {
-    let allowed = story.aws.variables.lock().expect("unpoisoned").get("MAX_RECEIVE_COUNT").and_then(|n| n.parse().ok());
+fn deliver(
+    story: &mut Story,
+    handler: &Handler,
+    mut messages: Vec<Message>,
+    how: &Play<'_>,
+) -> Vec<Message> {
+    let allowed = story
+        .aws
+        .variables
+        .lock()
+        .expect("unpoisoned")
+        .get("MAX_RECEIVE_COUNT")
+        .and_then(|n| n.parse().ok());
     for message in &mut messages {
         message.receives += 1;
         if let Some(attributes) = message.record["attributes"].as_object_mut()
             && message.receives > 1
         {
-            attributes.insert("ApproximateReceiveCount".into(), json!(message.receives.to_string()));
+            attributes.insert(
+                "ApproximateReceiveCount".into(),
+                json!(message.receives.to_string()),
+            );
         }
     }
-    let (given_up, messages): (Vec<_>, Vec<_>) = messages.into_iter().partition(|m| allowed.is_some_and(|max: u32| m.receives > max));
-    story.given_up.extend(given_up.iter().map(|m| m.record["body"].to_string()));
+    let (given_up, messages): (Vec<_>, Vec<_>) = messages
+        .into_iter()
+        .partition(|m| allowed.is_some_and(|max: u32| m.receives > max));
+    story
+        .given_up
+        .extend(given_up.iter().map(|m| m.record["body"].to_string()));
     if messages.is_empty() {
         return vec![];
     }
-    let payload = json!({ "Records": messages.iter().map(|m| &m.record).collect::<Vec<_>>() }).to_string();
-    let ids = messages.iter().map(|m| m.record["messageId"].as_str().unwrap_or_default().to_owned()).collect();
+    let payload =
+        json!({ "Records": messages.iter().map(|m| &m.record).collect::<Vec<_>>() }).to_string();
+    let ids = messages
+        .iter()
+        .map(|m| {
+            m.record["messageId"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .collect();
     let reply = invoke(story, handler, &payload, how, ids);
     let failed: Option<Vec<String>> = reply.ok().map(|reply| {
-        let failures = reply["batchItemFailures"].as_array().cloned().unwrap_or_default();
-        failures.iter().map(|f| f["itemIdentifier"].as_str().unwrap_or_default().to_owned()).collect()
+        let failures = reply["batchItemFailures"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        failures
+            .iter()
+            .map(|f| f["itemIdentifier"].as_str().unwrap_or_default().to_owned())
+            .collect()
     });
-    let stays = |m: &Message| failed.as_ref().is_none_or(|ids| ids.iter().any(|id| m.record["messageId"] == json!(id)));
+    let stays = |m: &Message| {
+        failed
+            .as_ref()
+            .is_none_or(|ids| ids.iter().any(|id| m.record["messageId"] == json!(id)))
+    };
     let world = story.aws.world();
     let now = world.now();
     let visible = |m: &Message| {
         let receipt = m.record["receiptHandle"].as_str().unwrap_or_default();
-        let set = world.queues.values().find_map(|q| q.visibility.get(receipt).copied());
-        set.map_or(now + VISIBILITY, |(seconds, at)| (at + TimeDelta::seconds(seconds)).max(now))
+        let set = world
+            .queues
+            .values()
+            .find_map(|q| q.visibility.get(receipt).copied());
+        set.map_or(now + VISIBILITY, |(seconds, at)| {
+            (at + TimeDelta::seconds(seconds)).max(now)
+        })
     };
-    messages.into_iter().filter(stays).map(|m| Message { visible: visible(&m), ..m }).collect()
+    messages
+        .into_iter()
+        .filter(stays)
+        .map(|m| Message {
+            visible: visible(&m),
+            ..m
+        })
+        .collect()
 }
 
 /// An asynchronous invocation: Lambda tries an error twice more, a minute and two minutes later.
-fn invoke_directly(story: &mut Story, handler: &Handler, payload: &str, how: &Play<'_>, queue: &mut Vec<Message>) {
+fn invoke_directly(
+    story: &mut Story,
+    handler: &Handler,
+    payload: &str,
+    how: &Play<'_>,
+    queue: &mut Vec<Message>,
+) {
     for pause in [1, 2, 0] {
         if invoke(story, handler, payload, how, vec![]).is_ok() {
             break;
@@ -166,7 +243,11 @@ fn invoke_directly(story: &mut Story, handler: &Handler, payload: &str, how: &Pl
         story.aws.advance(minutes(pause));
     }
     let world = story.aws.world();
-    let sent = world.queues.get(WORK_QUEUE).map(|q| q.sent.clone()).unwrap_or_default();
+    let sent = world
+        .queues
+        .get(WORK_QUEUE)
+        .map(|q| q.sent.clone())
+        .unwrap_or_default();
     queue.extend(sent.into_iter().map(|message| Message {
         record: json!({
             "messageId": message.id,
@@ -182,14 +263,25 @@ fn invoke_directly(story: &mut Story, handler: &Handler, payload: &str, how: &Pl
     }));
 }
 
-fn invoke(story: &mut Story, handler: &Handler, payload: &str, how: &Play<'_>, ids: Vec<String>) -> Result<Value, Failure> {
+fn invoke(
+    story: &mut Story,
+    handler: &Handler,
+    payload: &str,
+    how: &Play<'_>,
+    ids: Vec<String>,
+) -> Result<Value, Failure> {
     let number = story.deliveries.len() + 1;
     (how.before)(&story.aws, number);
     story.aws.world().run = number as u64;
     let at = story.aws.now();
     let reply = story.aws.run_on(handler, payload, how.seconds);
     let took = story.aws.now() - at;
-    story.deliveries.push(Delivery { at, ids, reply: reply.clone(), took });
+    story.deliveries.push(Delivery {
+        at,
+        ids,
+        reply: reply.clone(),
+        took,
+    });
     reply
 }
 
@@ -203,7 +295,10 @@ impl Lines {
     }
 
     pub fn read(&self) -> Vec<LogLine> {
-        let parse = |raw: &str| LogLine { raw: raw.to_owned(), json: serde_json::from_str(raw).unwrap_or_else(|e| panic!("{e} in {raw}")) };
+        let parse = |raw: &str| LogLine {
+            raw: raw.to_owned(),
+            json: serde_json::from_str(raw).unwrap_or_else(|e| panic!("{e} in {raw}")),
+        };
         self.text().lines().map(parse).collect()
     }
 }
