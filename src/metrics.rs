@@ -8,7 +8,7 @@ use crate::{
     drain::Release,
     fault::Disposition,
     reap::{Judgement, Verdict},
-    reconcile::{Outcome, Report},
+    reconcile::{Outcome, Released, Report},
     task::{Delivery, Task},
     world::{Answer, Time},
 };
@@ -114,21 +114,37 @@ fn pass(task: &Task, delivery: &Delivery, report: &Report, cost: Cost, now: Time
         metrics.push(count("ProtectedKept", refused));
         metrics.extend(oldest_orphan(all(), now));
     }
-    if let Some(released) = &report.released {
-        let waited = released.after.num_seconds() as f64;
-        metrics.push(("HookWaitSeconds", "Seconds", waited));
-        metrics.push(count(
+    metrics.extend(releases(&report.released));
+    metrics
+}
+
+/// The hooks that a pass completed: how many of them loudly, and the longest wait. A sweep may complete several.
+fn releases(released: &[Released]) -> Vec<Metric> {
+    let longest = |of: fn(&Release) -> bool| {
+        released
+            .iter()
+            .filter(|r| of(&r.why))
+            .map(|r| r.after.num_seconds())
+            .max()
+    };
+    let count = |of: fn(&Release) -> bool| released.iter().filter(|r| of(&r.why)).count() as f64;
+    let Some(waited) = longest(|_| true) else {
+        return vec![];
+    };
+    let mut metrics = vec![
+        ("HookWaitSeconds", "Seconds", waited as f64),
+        (
             "DeadlineReleases",
-            is(matches!(released.why, Release::Deadline(_))),
-        ));
-        metrics.push(count(
+            "Count",
+            count(|why| matches!(why, Release::Deadline(_))),
+        ),
+        (
             "AbortedDrains",
-            is(matches!(released.why, Release::Drained(Answer::Aborted, _))),
-        ));
-        if released.why.is_drained() {
-            metrics.push(("DrainSeconds", "Seconds", waited));
-        }
-    }
+            "Count",
+            count(|why| matches!(why, Release::Drained(Answer::Aborted, _))),
+        ),
+    ];
+    metrics.extend(longest(Release::is_drained).map(|s| ("DrainSeconds", "Seconds", s as f64)));
     metrics
 }
 

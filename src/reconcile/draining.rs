@@ -36,7 +36,7 @@ impl Pass<'_> {
             reason,
         );
         if let (Next::Release(why), true) = (&plan.next, faults.is_empty()) {
-            report.released = Some(Released {
+            report.released.push(Released {
                 why: why.clone(),
                 after: self.delivery.age(now),
             });

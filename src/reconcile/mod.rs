@@ -55,8 +55,8 @@ pub struct Report {
     pub plan: ReapPlan,
     /// What became of the steps.
     pub results: Results,
-    /// The hook that this pass released, and how long it had waited.
-    pub released: Option<Released>,
+    /// The hooks that this pass released, and how long each had waited.
+    pub released: Vec<Released>,
     /// Managers that wait in a hook, as a sweep found them.
     pub waiting: Vec<InstanceId>,
     /// The plan written down, where a person asked for it.
@@ -79,7 +79,7 @@ impl Report {
             reason: reason.into(),
             plan: ReapPlan::default(),
             results: Results::default(),
-            released: None,
+            released: vec![],
             waiting: vec![],
             document: None,
         }
@@ -224,8 +224,7 @@ impl Pass<'_> {
         if self.writes() {
             let wakes = waiting.iter().take(WAKES_PER_SWEEP);
             let woken = stream::iter(wakes.map(|manager| self.wake_waiting(manager)));
-            let released: Vec<_> = woken.buffer_unordered(WAKES_AT_ONCE).collect().await;
-            report.released = released.into_iter().flatten().next();
+            report.released = woken.buffer_unordered(WAKES_AT_ONCE).concat().await;
         }
         report.waiting = waiting;
         if *self.task == (Task::Sweep { writes: false }) {
@@ -250,7 +249,7 @@ impl Pass<'_> {
     }
 
     /// A wake for a manager whose hook's message may have been lost; what it released, if it did.
-    async fn wake_waiting(&self, manager: &InstanceId) -> Option<Released> {
+    async fn wake_waiting(&self, manager: &InstanceId) -> Vec<Released> {
         let task = Task::Wake {
             manager: manager.clone(),
             change: Change::FoundWaiting,
