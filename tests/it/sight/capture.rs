@@ -32,7 +32,10 @@ impl Line {
     /// A field of the line, or of the span of this name around it.
     pub fn in_span(&self, span: &str, field: &str) -> &str {
         let spans = self.json["spans"].as_array().into_iter().flatten();
-        spans.filter(|s| s["name"] == span).find_map(|s| s[field].as_str()).unwrap_or_default()
+        spans
+            .filter(|s| s["name"] == span)
+            .find_map(|s| s[field].as_str())
+            .unwrap_or_default()
     }
 }
 
@@ -60,7 +63,13 @@ impl Scene {
                 aws.advance(TimeDelta::minutes(*minutes));
             }
         });
-        Self { name, prepare, steps, aws, lines: written.lines() }
+        Self {
+            name,
+            prepare,
+            steps,
+            aws,
+            lines: written.lines(),
+        }
     }
 
     /// The same scene, logged at another level.
@@ -70,12 +79,16 @@ impl Scene {
 
     /// What a person reads.
     pub fn log(&self) -> impl Iterator<Item = &Line> {
-        self.lines.iter().filter(|line| line.json.get("_aws").is_none())
+        self.lines
+            .iter()
+            .filter(|line| line.json.get("_aws").is_none())
     }
 
     /// What CloudWatch counts.
     pub fn metrics(&self) -> impl Iterator<Item = &Line> {
-        self.lines.iter().filter(|line| line.json.get("_aws").is_some())
+        self.lines
+            .iter()
+            .filter(|line| line.json.get("_aws").is_some())
     }
 }
 
@@ -98,12 +111,20 @@ fn leftovers(aws: &FakeAws) {
     let mut world = aws.world();
     let now = world.now();
     world.end_instance(M1, now - TimeDelta::minutes(5));
-    world.groups.get_mut(GROUP).expect("the group").members.remove(M1);
+    world
+        .groups
+        .get_mut(GROUP)
+        .expect("the group")
+        .members
+        .remove(M1);
     world.put_worker(Worker::of(M1, W8).spot("sir-left0001"));
     world.put_machine_key("aa", EXECUTOR, TimeDelta::days(3));
     world.put_address("eipalloc-0aaaaaaaaaaaaaaaa", Some(M1));
     world.put_address("eipalloc-0bbbbbbbbbbbbbbbb", Some(M2));
-    world.put_address("eipalloc-0cccccccccccccccc", None).tags.insert("pool".into(), "ci".into());
+    world
+        .put_address("eipalloc-0cccccccccccccccc", None)
+        .tags
+        .insert("pool".into(), "ci".into());
     world.put_worker(Worker::of("not-an-instance", "i-0b99bb99bb99bb990"));
     drop(world);
     aws.set("EIP_TAG", "pool=ci");
@@ -112,44 +133,128 @@ fn leftovers(aws: &FakeAws) {
 /// Every scene, at the level that is the default.
 pub fn everything() -> Vec<Scene> {
     let sweep = || event("direct-sweep");
-    let drained: Vec<_> = (1..=8).map(|delivery| (hook_message(delivery), 1)).collect();
+    let drained: Vec<_> = (1..=8)
+        .map(|delivery| (hook_message(delivery), 1))
+        .collect();
     let scenes: Vec<(&'static str, Prepare, Vec<(String, i64)>)> = vec![
-        ("a manager is drained, released and cleaned up after", nothing, drained),
-        ("a sweep meets something of every kind", leftovers, vec![(sweep(), 20), (sweep(), 1)]),
-        ("a sweep finds a manager waiting", nothing, vec![(sweep(), 1)]),
-        ("deletions fail", |aws| {
-            leftovers(aws);
-            aws.inject(Fault::Denied.on("DeleteKeyPair"));
-            aws.inject(Fault::Code("OperationNotPermitted").on("TerminateInstances"));
-            aws.inject(Fault::Code("InvalidAllocationID.NotFound").on("ReleaseAddress"));
-            aws.inject(Fault::Denied.on("CreateTags"));
-        }, vec![(sweep(), 1)]),
-        ("reads fail", |aws| aws.inject(Fault::Denied.on("DescribeKeyPairs")), vec![(sweep(), 1)]),
-        ("EC2 throttles", |aws| aws.inject(Fault::Throttled.on("DescribeInstances").times(2)), vec![(sweep(), 1)]),
-        ("EC2 throttles for good", |aws| aws.inject(Fault::Throttled.on("DescribeInstances")), vec![(sweep(), 1), (hook_message(1), 1)]),
-        ("a hook is released at its deadline", |aws| {
-            aws.world().ssm.usual_fate = Some(Fate::never_ends());
-            aws.set("DRAIN_TIMEOUT_SECONDS", "600");
-        }, vec![(hook_message(1), 11), (hook_message(2), 1)]),
-        ("no document", |aws| aws.inject(Fault::Code("InvalidDocument").on("SendCommand")), vec![(hook_message(1), 1)]),
-        ("Auto Scaling denies the completion", |aws| aws.inject(Fault::Denied.on("CompleteLifecycleAction")), vec![(hook_message(1), 1), (hook_message(2), 1)]),
-        ("the queue is denied", |aws| {
-            aws.inject(Fault::Denied.on("ChangeMessageVisibility"));
-            aws.inject(Fault::Denied.on("SendMessage"));
-        }, vec![(hook_message(1), 1), (event("poison-body-not-json"), 1)]),
-        ("nothing is written in plan mode", |aws| {
-            leftovers(aws);
-            aws.set("MODE", "plan");
-        }, vec![(sweep(), 1)]),
-        ("a hook waits in plan mode", |aws| aws.set("MODE", "plan"), vec![(hook_message(1), 1)]),
+        (
+            "a manager is drained, released and cleaned up after",
+            nothing,
+            drained,
+        ),
+        (
+            "a sweep meets something of every kind",
+            leftovers,
+            vec![(sweep(), 20), (sweep(), 1)],
+        ),
+        (
+            "a sweep finds a manager waiting",
+            nothing,
+            vec![(sweep(), 1)],
+        ),
+        (
+            "deletions fail",
+            |aws| {
+                leftovers(aws);
+                aws.inject(Fault::Denied.on("DeleteKeyPair"));
+                aws.inject(Fault::Code("OperationNotPermitted").on("TerminateInstances"));
+                aws.inject(Fault::Code("InvalidAllocationID.NotFound").on("ReleaseAddress"));
+                aws.inject(Fault::Denied.on("CreateTags"));
+            },
+            vec![(sweep(), 1)],
+        ),
+        (
+            "reads fail",
+            |aws| aws.inject(Fault::Denied.on("DescribeKeyPairs")),
+            vec![(sweep(), 1)],
+        ),
+        (
+            "EC2 throttles",
+            |aws| aws.inject(Fault::Throttled.on("DescribeInstances").times(2)),
+            vec![(sweep(), 1)],
+        ),
+        (
+            "EC2 throttles for good",
+            |aws| aws.inject(Fault::Throttled.on("DescribeInstances")),
+            vec![(sweep(), 1), (hook_message(1), 1)],
+        ),
+        (
+            "a hook is released at its deadline",
+            |aws| {
+                aws.world().ssm.usual_fate = Some(Fate::never_ends());
+                aws.set("DRAIN_TIMEOUT_SECONDS", "600");
+            },
+            vec![(hook_message(1), 11), (hook_message(2), 1)],
+        ),
+        (
+            "no document",
+            |aws| aws.inject(Fault::Code("InvalidDocument").on("SendCommand")),
+            vec![(hook_message(1), 1)],
+        ),
+        (
+            "Auto Scaling denies the completion",
+            |aws| aws.inject(Fault::Denied.on("CompleteLifecycleAction")),
+            vec![(hook_message(1), 1), (hook_message(2), 1)],
+        ),
+        (
+            "the queue is denied",
+            |aws| {
+                aws.inject(Fault::Denied.on("ChangeMessageVisibility"));
+                aws.inject(Fault::Denied.on("SendMessage"));
+            },
+            vec![(hook_message(1), 1), (event("poison-body-not-json"), 1)],
+        ),
+        (
+            "nothing is written in plan mode",
+            |aws| {
+                leftovers(aws);
+                aws.set("MODE", "plan");
+            },
+            vec![(sweep(), 1)],
+        ),
+        (
+            "a hook waits in plan mode",
+            |aws| aws.set("MODE", "plan"),
+            vec![(hook_message(1), 1)],
+        ),
         ("mixed records", nothing, vec![(event("batch-mixed"), 1)]),
-        ("unreadable", nothing, vec![(event("poison-body-not-json"), 1), (event("poison-null"), 1)]),
-        ("not ours", nothing, vec![(event("sqs-test-notification"), 1), (event("sqs-other-group"), 1), (event("s3-object-created"), 1)]),
-        ("a manager that lives is said to be gone", nothing, vec![(event("direct-terminate-successful"), 1)]),
-        ("a call panics", |aws| aws.inject(Fault::Panics.on("DescribeInstances")), vec![(sweep(), 1)]),
-        ("a call hangs", |aws| aws.inject(Fault::Hanging.on("DescribeAutoScalingGroups")), vec![(sweep(), 1)]),
+        (
+            "unreadable",
+            nothing,
+            vec![
+                (event("poison-body-not-json"), 1),
+                (event("poison-null"), 1),
+            ],
+        ),
+        (
+            "not ours",
+            nothing,
+            vec![
+                (event("sqs-test-notification"), 1),
+                (event("sqs-other-group"), 1),
+                (event("s3-object-created"), 1),
+            ],
+        ),
+        (
+            "a manager that lives is said to be gone",
+            nothing,
+            vec![(event("direct-terminate-successful"), 1)],
+        ),
+        (
+            "a call panics",
+            |aws| aws.inject(Fault::Panics.on("DescribeInstances")),
+            vec![(sweep(), 1)],
+        ),
+        (
+            "a call hangs",
+            |aws| aws.inject(Fault::Hanging.on("DescribeAutoScalingGroups")),
+            vec![(sweep(), 1)],
+        ),
     ];
-    scenes.into_iter().map(|(name, prepare, steps)| Scene::play(name, prepare, steps, "info")).collect()
+    scenes
+        .into_iter()
+        .map(|(name, prepare, steps)| Scene::play(name, prepare, steps, "info"))
+        .collect()
 }
 
 /// What the subscriber wrote.
@@ -160,7 +265,10 @@ impl Written {
     fn lines(&self) -> Vec<Line> {
         let bytes = self.0.lock().expect("unpoisoned").clone();
         let text = String::from_utf8(bytes).expect("the log is UTF-8");
-        let read = |raw: &str| Line { raw: raw.to_owned(), json: serde_json::from_str(raw).unwrap_or_else(|e| panic!("{e} in {raw}")) };
+        let read = |raw: &str| Line {
+            raw: raw.to_owned(),
+            json: serde_json::from_str(raw).unwrap_or_else(|e| panic!("{e} in {raw}")),
+        };
         text.lines().map(read).collect()
     }
 }

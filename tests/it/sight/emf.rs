@@ -8,10 +8,33 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const UNITS: [&str; 27] = [
-    "Seconds", "Microseconds", "Milliseconds", "Bytes", "Kilobytes", "Megabytes", "Gigabytes", "Terabytes", "Bits", "Kilobits",
-    "Megabits", "Gigabits", "Terabits", "Percent", "Count", "Bytes/Second", "Kilobytes/Second", "Megabytes/Second",
-    "Gigabytes/Second", "Terabytes/Second", "Bits/Second", "Kilobits/Second", "Megabits/Second", "Gigabits/Second",
-    "Terabits/Second", "Count/Second", "None",
+    "Seconds",
+    "Microseconds",
+    "Milliseconds",
+    "Bytes",
+    "Kilobytes",
+    "Megabytes",
+    "Gigabytes",
+    "Terabytes",
+    "Bits",
+    "Kilobits",
+    "Megabits",
+    "Gigabits",
+    "Terabits",
+    "Percent",
+    "Count",
+    "Bytes/Second",
+    "Kilobytes/Second",
+    "Megabytes/Second",
+    "Gigabytes/Second",
+    "Terabytes/Second",
+    "Bits/Second",
+    "Kilobits/Second",
+    "Megabits/Second",
+    "Gigabits/Second",
+    "Terabits/Second",
+    "Count/Second",
+    "None",
 ];
 
 fn schema() -> Value {
@@ -51,7 +74,10 @@ fn schema() -> Value {
 /// Where `value` breaks `schema`, as far as the schema above uses JSON Schema's words.
 fn broken(schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let mut found = vec![];
-    let is_type = match schema["type"].as_str().expect("every schema here has a type") {
+    let is_type = match schema["type"]
+        .as_str()
+        .expect("every schema here has a type")
+    {
         "object" => value.is_object(),
         "array" => value.is_array(),
         "string" => value.is_string(),
@@ -61,17 +87,32 @@ fn broken(schema: &Value, value: &Value, at: &str) -> Vec<String> {
     if !is_type {
         return vec![format!("{at} is not of the type {}", schema["type"])];
     }
-    let size = value.as_array().map(Vec::len).or_else(|| value.as_str().map(|s| s.chars().count()));
+    let size = value
+        .as_array()
+        .map(Vec::len)
+        .or_else(|| value.as_str().map(|s| s.chars().count()));
     let bound = |word: &str| schema[word].as_u64().map(|n| n as usize);
-    if size.zip(bound("minLength").or(bound("minItems"))).is_some_and(|(size, least)| size < least)
-        || size.zip(bound("maxLength").or(bound("maxItems"))).is_some_and(|(size, most)| size > most)
+    if size
+        .zip(bound("minLength").or(bound("minItems")))
+        .is_some_and(|(size, least)| size < least)
+        || size
+            .zip(bound("maxLength").or(bound("maxItems")))
+            .is_some_and(|(size, most)| size > most)
     {
         found.push(format!("{at} has the size {size:?}"));
     }
-    if schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
+    if schema["enum"]
+        .as_array()
+        .is_some_and(|words| !words.contains(value))
+    {
         found.push(format!("{at} is {value}"));
     }
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for name in schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         if value.get(name).is_none() {
             found.push(format!("{at} has no {name}"));
         }
@@ -92,19 +133,39 @@ fn broken(schema: &Value, value: &Value, at: &str) -> Vec<String> {
 /// What the specification's prose asks beyond its schema.
 fn broken_prose(line: &Value) -> Vec<String> {
     let mut found = vec![];
-    for directive in line["_aws"]["CloudWatchMetrics"].as_array().into_iter().flatten() {
-        for name in directive["Dimensions"].as_array().into_iter().flatten().flat_map(|set| set.as_array().into_iter().flatten()) {
-            let value = name.as_str().and_then(|name| line.get(name)).and_then(Value::as_str);
+    for directive in line["_aws"]["CloudWatchMetrics"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        for name in directive["Dimensions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|set| set.as_array().into_iter().flatten())
+        {
+            let value = name
+                .as_str()
+                .and_then(|name| line.get(name))
+                .and_then(Value::as_str);
             if !value.is_some_and(|v| !v.is_empty() && v.len() <= 1024 && v.is_ascii()) {
                 found.push(format!("the dimension {name} has the value {value:?}"));
             }
         }
-        let metrics: Vec<&str> = directive["Metrics"].as_array().into_iter().flatten().filter_map(|m| m["Name"].as_str()).collect();
+        let metrics: Vec<&str> = directive["Metrics"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|m| m["Name"].as_str())
+            .collect();
         if metrics.iter().collect::<BTreeSet<_>>().len() != metrics.len() {
             found.push("a metric is defined twice".into());
         }
         for name in metrics {
-            if !line.get(name).is_some_and(|v| v.as_f64().is_some_and(f64::is_finite)) {
+            if !line
+                .get(name)
+                .is_some_and(|v| v.as_f64().is_some_and(f64::is_finite))
+            {
                 found.push(format!("the metric {name} has no number"));
             }
         }
@@ -119,10 +180,26 @@ fn every_metric_line_follows_the_specification() {
     for scene in everything() {
         for line in scene.metrics() {
             let found = [broken(&schema, &line.json, "$"), broken_prose(&line.json)].concat();
-            assert!(found.is_empty(), "{}: {found:?} in {}", scene.name, line.raw);
-            assert!(line.raw.len() < 256 * 1024, "{}: CloudWatch takes no longer event", scene.name);
-            let defined: usize = line.json["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().map_or(0, Vec::len);
-            assert!(defined > 0, "{}: a line without a metric: {}", scene.name, line.raw);
+            assert!(
+                found.is_empty(),
+                "{}: {found:?} in {}",
+                scene.name,
+                line.raw
+            );
+            assert!(
+                line.raw.len() < 256 * 1024,
+                "{}: CloudWatch takes no longer event",
+                scene.name
+            );
+            let defined: usize = line.json["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+                .as_array()
+                .map_or(0, Vec::len);
+            assert!(
+                defined > 0,
+                "{}: a line without a metric: {}",
+                scene.name,
+                line.raw
+            );
             lines += 1;
         }
     }
@@ -133,7 +210,10 @@ fn every_metric_line_follows_the_specification() {
 fn the_schema_refuses_what_it_should() {
     let schema = schema();
     let good = json!({ "_aws": { "Timestamp": 1, "CloudWatchMetrics": [{ "Namespace": "n", "Dimensions": [["F"]], "Metrics": [{ "Name": "M", "Unit": "Count" }] }] }, "F": "f", "M": 1.0 });
-    assert_eq!([broken(&schema, &good, "$"), broken_prose(&good)].concat(), Vec::<String>::new());
+    assert_eq!(
+        [broken(&schema, &good, "$"), broken_prose(&good)].concat(),
+        Vec::<String>::new()
+    );
     let bad = |change: &dyn Fn(&mut Value)| {
         let mut line = good.clone();
         change(&mut line);
@@ -146,7 +226,10 @@ fn the_schema_refuses_what_it_should() {
         &|l| *l.pointer_mut(&format!("{directive}/Namespace")).unwrap() = json!(""),
         &|l| *l.pointer_mut(&format!("{directive}/Dimensions")).unwrap() = json!([]),
         &|l| *l.pointer_mut(&format!("{directive}/Dimensions")).unwrap() = json!(["F"]),
-        &|l| *l.pointer_mut(&format!("{directive}/Metrics/0/Unit")).unwrap() = json!("Count/Minute"),
+        &|l| {
+            *l.pointer_mut(&format!("{directive}/Metrics/0/Unit"))
+                .unwrap() = json!("Count/Minute")
+        },
         &|l| l["F"] = json!(""),
         &|l| l["M"] = json!("1"),
     ];

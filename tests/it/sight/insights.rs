@@ -16,16 +16,27 @@ pub fn run(query: &str, lines: &[&Line]) -> Result<Vec<Row>, String> {
     let mut known: BTreeSet<String> = rows.iter().flat_map(|row| row.keys().cloned()).collect();
     for command in query.split('|') {
         let tokens = tokens(command)?;
-        let mut reader = Reader { tokens: &tokens, at: 0, known: &known };
+        let mut reader = Reader {
+            tokens: &tokens,
+            at: 0,
+            known: &known,
+        };
         match reader.word()?.as_str() {
-            "fields" | "display" => reader.names()?.iter().try_for_each(|name| reader.check(name))?,
+            "fields" | "display" => reader
+                .names()?
+                .iter()
+                .try_for_each(|name| reader.check(name))?,
             "filter" => {
                 let condition = reader.either()?;
                 rows.retain(|row| condition.holds(row));
             }
             "stats" => {
                 rows = reader.stats(&rows)?;
-                known = rows.iter().flat_map(|row| row.keys().cloned()).chain(reader.stats_names()).collect();
+                known = rows
+                    .iter()
+                    .flat_map(|row| row.keys().cloned())
+                    .chain(reader.stats_names())
+                    .collect();
                 continue;
             }
             "sort" => {
@@ -49,17 +60,32 @@ pub fn run(query: &str, lines: &[&Line]) -> Result<Vec<Row>, String> {
 /// Logs Insights finds a JSON line's fields by itself, with dots and numbers for what is inside.
 fn row(line: &Line) -> Row {
     fn flatten(prefix: &str, value: &Value, row: &mut Row) {
-        let inside = |name: &dyn std::fmt::Display| if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
+        let inside = |name: &dyn std::fmt::Display| {
+            if prefix.is_empty() {
+                name.to_string()
+            } else {
+                format!("{prefix}.{name}")
+            }
+        };
         match value {
-            Value::Object(members) => members.iter().for_each(|(name, v)| flatten(&inside(name), v, row)),
-            Value::Array(items) => items.iter().enumerate().for_each(|(n, v)| flatten(&inside(&n), v, row)),
+            Value::Object(members) => members
+                .iter()
+                .for_each(|(name, v)| flatten(&inside(name), v, row)),
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .for_each(|(n, v)| flatten(&inside(&n), v, row)),
             _ => drop(row.insert(prefix.to_owned(), value.clone())),
         }
     }
     let mut row = Row::new();
     flatten("", &line.json, &mut row);
     row.insert("@message".into(), json!(line.raw));
-    let timestamp = line.json.get("timestamp").cloned().unwrap_or_else(|| line.json["_aws"]["Timestamp"].clone());
+    let timestamp = line
+        .json
+        .get("timestamp")
+        .cloned()
+        .unwrap_or_else(|| line.json["_aws"]["Timestamp"].clone());
     row.insert("@timestamp".into(), timestamp);
     row
 }
@@ -129,12 +155,19 @@ impl Condition {
             Self::All(parts) => parts.iter().all(|part| part.holds(row)),
             Self::Any(parts) => parts.iter().any(|part| part.holds(row)),
             Self::Present(name) => field(name).is_some(),
-            Self::Like(name, part) => field(name).is_some_and(|value| match part.strip_prefix('^') {
-                Some(begin) => value.starts_with(begin),
-                None => value.contains(part.as_str()),
-            }),
-            Self::Equals(name, values, wanted) => field(name).is_some_and(|value| values.contains(&value)) == *wanted,
-            Self::Above(name, bound, wanted) => row.get(name).and_then(Value::as_f64).is_some_and(|value| (value > *bound) == *wanted),
+            Self::Like(name, part) => {
+                field(name).is_some_and(|value| match part.strip_prefix('^') {
+                    Some(begin) => value.starts_with(begin),
+                    None => value.contains(part.as_str()),
+                })
+            }
+            Self::Equals(name, values, wanted) => {
+                field(name).is_some_and(|value| values.contains(&value)) == *wanted
+            }
+            Self::Above(name, bound, wanted) => row
+                .get(name)
+                .and_then(Value::as_f64)
+                .is_some_and(|value| (value > *bound) == *wanted),
         }
     }
 }
@@ -162,7 +195,8 @@ impl Reader<'_> {
     }
 
     fn word(&mut self) -> Result<String, String> {
-        self.optional().ok_or_else(|| format!("no word at {:?}", self.tokens.get(self.at)))
+        self.optional()
+            .ok_or_else(|| format!("no word at {:?}", self.tokens.get(self.at)))
     }
 
     fn skips(&mut self, token: &Token) -> bool {
@@ -172,15 +206,25 @@ impl Reader<'_> {
     }
 
     fn sign(&mut self, sign: char) -> Result<(), String> {
-        if self.skips(&Token::Sign(sign)) { Ok(()) } else { Err(format!("no {sign} at {:?}", self.tokens.get(self.at))) }
+        if self.skips(&Token::Sign(sign)) {
+            Ok(())
+        } else {
+            Err(format!("no {sign} at {:?}", self.tokens.get(self.at)))
+        }
     }
 
     fn end(&self) -> Result<(), String> {
-        self.tokens.get(self.at).map_or(Ok(()), |token| Err(format!("{token:?} is not understood")))
+        self.tokens
+            .get(self.at)
+            .map_or(Ok(()), |token| Err(format!("{token:?} is not understood")))
     }
 
     fn check(&self, name: &str) -> Result<(), String> {
-        if self.known.contains(name) { Ok(()) } else { Err(format!("no line has the field {name}")) }
+        if self.known.contains(name) {
+            Ok(())
+        } else {
+            Err(format!("no line has the field {name}"))
+        }
     }
 
     fn names(&mut self) -> Result<Vec<String>, String> {
@@ -239,7 +283,10 @@ impl Reader<'_> {
                 Ok(Condition::Equals(name, vec![self.literal()?], false))
             }
             Some(Token::Sign(sign @ ('>' | '<'))) => {
-                let bound = self.literal()?.parse().map_err(|_| format!("{name} {sign} what?"))?;
+                let bound = self
+                    .literal()?
+                    .parse()
+                    .map_err(|_| format!("{name} {sign} what?"))?;
                 Ok(Condition::Above(name, bound, sign == '>'))
             }
             other => Err(format!("{other:?} after {name}")),
@@ -259,7 +306,11 @@ impl Reader<'_> {
         loop {
             let function = self.word()?;
             self.sign('(')?;
-            let field = if self.skips(&Token::Sign('*')) { None } else { Some(self.word()?) };
+            let field = if self.skips(&Token::Sign('*')) {
+                None
+            } else {
+                Some(self.word()?)
+            };
             self.sign(')')?;
             field.iter().try_for_each(|name| self.check(name))?;
             if !self.skips(&Token::Word("as".into())) {
@@ -270,20 +321,36 @@ impl Reader<'_> {
                 break;
             }
         }
-        let by = if self.skips(&Token::Word("by".into())) { self.groups()? } else { vec![] };
+        let by = if self.skips(&Token::Word("by".into())) {
+            self.groups()?
+        } else {
+            vec![]
+        };
         self.end()?;
         let mut groups = BTreeMap::<Vec<Option<String>>, Vec<&Row>>::new();
         for row in rows {
-            groups.entry(by.iter().map(|name| text(row.get(name))).collect()).or_default().push(row);
+            groups
+                .entry(by.iter().map(|name| text(row.get(name))).collect())
+                .or_default()
+                .push(row);
         }
-        groups.into_iter().map(|(key, rows)| {
-            let mut result: Row = by.iter().cloned().zip(key.into_iter().map(|k| json!(k))).collect();
-            for (function, field, name) in &columns {
-                result.insert(name.clone(), json!(aggregate(function, field.as_deref(), &rows)?));
-            }
-            Ok(result)
-        })
-        .collect()
+        groups
+            .into_iter()
+            .map(|(key, rows)| {
+                let mut result: Row = by
+                    .iter()
+                    .cloned()
+                    .zip(key.into_iter().map(|k| json!(k)))
+                    .collect();
+                for (function, field, name) in &columns {
+                    result.insert(
+                        name.clone(),
+                        json!(aggregate(function, field.as_deref(), &rows)?),
+                    );
+                }
+                Ok(result)
+            })
+            .collect()
     }
 
     /// The names that the last `stats` gave, so that a later command may use them even where no row is left.
@@ -320,11 +387,20 @@ impl Reader<'_> {
 }
 
 fn aggregate(function: &str, field: Option<&str>, rows: &[&Row]) -> Result<Value, String> {
-    let present: Vec<&Value> = rows.iter().filter_map(|row| field.map_or(Some(&Value::Bool(true)), |name| row.get(name))).collect();
+    let present: Vec<&Value> = rows
+        .iter()
+        .filter_map(|row| field.map_or(Some(&Value::Bool(true)), |name| row.get(name)))
+        .collect();
     let numbers = || present.iter().filter_map(|value| value.as_f64());
     Ok(match function {
         "count" => json!(present.len()),
-        "count_distinct" => json!(present.iter().map(ToString::to_string).collect::<BTreeSet<_>>().len()),
+        "count_distinct" => json!(
+            present
+                .iter()
+                .map(ToString::to_string)
+                .collect::<BTreeSet<_>>()
+                .len()
+        ),
         "sum" => json!(numbers().sum::<f64>()),
         "max" => json!(numbers().reduce(f64::max)),
         "avg" => json!(numbers().sum::<f64>() / numbers().count().max(1) as f64),

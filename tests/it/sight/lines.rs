@@ -20,10 +20,27 @@ fn every_line_can_be_read_alone_and_found_by_its_request_and_trace() {
             let context = || format!("{}: {}", scene.name, line.raw);
             assert!(LEVELS.contains(&line.level()), "level of {}", context());
             assert!(line.message().len() > 4, "message of {}", context());
-            assert!(line.text("timestamp").ends_with('Z'), "timestamp of {}", context());
-            assert!(!line.in_span("invocation", "request_id").is_empty(), "request id of {}", context());
-            assert!(line.in_span("invocation", "trace_id").starts_with("Root=1-"), "trace id of {}", context());
-            assert!(line.raw.len() <= 2048 && line.raw.is_ascii(), "{}", context());
+            assert!(
+                line.text("timestamp").ends_with('Z'),
+                "timestamp of {}",
+                context()
+            );
+            assert!(
+                !line.in_span("invocation", "request_id").is_empty(),
+                "request id of {}",
+                context()
+            );
+            assert!(
+                line.in_span("invocation", "trace_id")
+                    .starts_with("Root=1-"),
+                "trace id of {}",
+                context()
+            );
+            assert!(
+                line.raw.len() <= 2048 && line.raw.is_ascii(),
+                "{}",
+                context()
+            );
         }
     }
 }
@@ -37,19 +54,40 @@ fn each_pass_plans_once_and_ends_once() {
         for line in scene.log().filter(|line| !pass_of(line)[1].is_empty()) {
             let pass = pass_of(line);
             // A wake inside a sweep is a pass of its own, and `found waiting` is its outcome.
-            if line.message().starts_with("planned: ") && line.json.get("instance_id").is_none_or(|id| pass[2] == *id) {
+            if line.message().starts_with("planned: ")
+                && line.json.get("instance_id").is_none_or(|id| pass[2] == *id)
+            {
                 *planned.entry(pass).or_default() += 1;
             } else if line.message().starts_with("outcome: ") {
                 let count = planned.remove(&pass).unwrap_or_default();
                 let is_cut_off = line.text("outcome") == "CutOff";
-                assert!(count == 1 || (is_cut_off && count == 0), "{}: planned {count} times before {}", scene.name, line.raw);
+                assert!(
+                    count == 1 || (is_cut_off && count == 0),
+                    "{}: planned {count} times before {}",
+                    scene.name,
+                    line.raw
+                );
                 passes += 1;
             }
         }
-        assert!(planned.is_empty(), "{}: no outcome for {planned:?}", scene.name);
-        let counted: f64 = scene.metrics().filter_map(|line| line.json["Passes"].as_f64()).sum();
-        let outcomes = scene.log().filter(|line| line.message().starts_with("outcome: ")).count();
-        assert_eq!(counted, outcomes as f64, "{}: passes in the metrics and in the log", scene.name);
+        assert!(
+            planned.is_empty(),
+            "{}: no outcome for {planned:?}",
+            scene.name
+        );
+        let counted: f64 = scene
+            .metrics()
+            .filter_map(|line| line.json["Passes"].as_f64())
+            .sum();
+        let outcomes = scene
+            .log()
+            .filter(|line| line.message().starts_with("outcome: "))
+            .count();
+        assert_eq!(
+            counted, outcomes as f64,
+            "{}: passes in the metrics and in the log",
+            scene.name
+        );
     }
     assert!(passes > 20, "only {passes} passes were looked at");
 }
@@ -57,16 +95,28 @@ fn each_pass_plans_once_and_ends_once() {
 /// The words that say what became of a write, by operation and by whether AWS accepted it.
 fn words(operation: &str, is_done: bool) -> &'static [&'static str] {
     match (operation, is_done) {
-        ("TerminateInstances" | "CancelSpotInstanceRequests" | "DeleteKeyPair" | "ReleaseAddress", true) => &["deleted"],
-        ("TerminateInstances" | "CancelSpotInstanceRequests" | "DeleteKeyPair" | "ReleaseAddress", false) => {
-            &["gone already", "EC2 refuses to delete it", "not deleted"]
-        }
+        (
+            "TerminateInstances"
+            | "CancelSpotInstanceRequests"
+            | "DeleteKeyPair"
+            | "ReleaseAddress",
+            true,
+        ) => &["deleted"],
+        (
+            "TerminateInstances"
+            | "CancelSpotInstanceRequests"
+            | "DeleteKeyPair"
+            | "ReleaseAddress",
+            false,
+        ) => &["gone already", "EC2 refuses to delete it", "not deleted"],
         ("CreateTags" | "DeleteTags", true) => &["first look"],
         ("CreateTags" | "DeleteTags", false) => &["not marked"],
         ("RecordLifecycleActionHeartbeat", true) => &["heartbeat"],
         ("CompleteLifecycleAction", true) => &["hook completed with CONTINUE"],
         ("SendCommand", true) => &["drain command sent"],
-        ("RecordLifecycleActionHeartbeat" | "CompleteLifecycleAction" | "SendCommand", false) => &["not done: ", "no active lifecycle action"],
+        ("RecordLifecycleActionHeartbeat" | "CompleteLifecycleAction" | "SendCommand", false) => {
+            &["not done: ", "no active lifecycle action"]
+        }
         ("SendMessage", true) => &["on the dead-letter queue", "on the work queue"],
         ("SendMessage", false) => &["not on the dead-letter queue", "not on the work queue"],
         _ => &[],
@@ -76,8 +126,17 @@ fn words(operation: &str, is_done: bool) -> &'static [&'static str] {
 /// Which things a write is about, as the log calls them.
 fn named(call: &Call) -> Vec<String> {
     let r = &call.request;
-    let list = |name: &str| (1..).map_while(|n| r.text(&format!("{name}.{n}")).map(str::to_owned)).collect::<Vec<_>>();
-    let one = |name: &str| r.text(name).map(str::to_owned).into_iter().collect::<Vec<_>>();
+    let list = |name: &str| {
+        (1..)
+            .map_while(|n| r.text(&format!("{name}.{n}")).map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    let one = |name: &str| {
+        r.text(name)
+            .map(str::to_owned)
+            .into_iter()
+            .collect::<Vec<_>>()
+    };
     match call.operation() {
         "TerminateInstances" => list("InstanceId"),
         "CancelSpotInstanceRequests" => list("SpotInstanceRequestId"),
@@ -105,35 +164,100 @@ fn each_write_has_one_line_that_says_what_became_of_it() {
             if !is_done && ids.len() > 1 {
                 continue;
             }
-            for id in if ids.is_empty() { vec![String::new()] } else { ids } {
-                let place = said.iter().position(|line| words.iter().any(|w| line.message().starts_with(w)) && line.raw.contains(&id));
-                let place = place.unwrap_or_else(|| panic!("{}: no line for {call} {id}\n{}", scene.name, told(&scene)));
+            for id in if ids.is_empty() {
+                vec![String::new()]
+            } else {
+                ids
+            } {
+                let place = said.iter().position(|line| {
+                    words.iter().any(|w| line.message().starts_with(w)) && line.raw.contains(&id)
+                });
+                let place = place.unwrap_or_else(|| {
+                    panic!("{}: no line for {call} {id}\n{}", scene.name, told(&scene))
+                });
                 said.remove(place);
                 seen.insert((call.operation().to_owned(), is_done));
             }
         }
-        let writes: Vec<_> = said.iter().filter(|l| ["deleted", "heartbeat", "hook completed", "drain command sent", "first look"].iter().any(|w| l.message().starts_with(w))).collect();
-        assert!(writes.is_empty(), "{}: a line tells of a write that wasn't made: {writes:?}", scene.name);
+        let writes: Vec<_> = said
+            .iter()
+            .filter(|l| {
+                [
+                    "deleted",
+                    "heartbeat",
+                    "hook completed",
+                    "drain command sent",
+                    "first look",
+                ]
+                .iter()
+                .any(|w| l.message().starts_with(w))
+            })
+            .collect();
+        assert!(
+            writes.is_empty(),
+            "{}: a line tells of a write that wasn't made: {writes:?}",
+            scene.name
+        );
     }
-    for operation in ["TerminateInstances", "CancelSpotInstanceRequests", "DeleteKeyPair", "ReleaseAddress", "CreateTags", "RecordLifecycleActionHeartbeat", "CompleteLifecycleAction", "SendCommand", "SendMessage"] {
-        assert!(seen.contains(&(operation.to_owned(), true)), "no scene does {operation}");
+    for operation in [
+        "TerminateInstances",
+        "CancelSpotInstanceRequests",
+        "DeleteKeyPair",
+        "ReleaseAddress",
+        "CreateTags",
+        "RecordLifecycleActionHeartbeat",
+        "CompleteLifecycleAction",
+        "SendCommand",
+        "SendMessage",
+    ] {
+        assert!(
+            seen.contains(&(operation.to_owned(), true)),
+            "no scene does {operation}"
+        );
     }
 }
 
 fn told(scene: &Scene) -> String {
-    let calls: Vec<_> = scene.aws.all_calls().iter().map(ToString::to_string).collect();
-    let lines: Vec<_> = scene.log().map(|l| format!("{} {}", l.level(), l.message())).collect();
+    let calls: Vec<_> = scene
+        .aws
+        .all_calls()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let lines: Vec<_> = scene
+        .log()
+        .map(|l| format!("{} {}", l.level(), l.message()))
+        .collect();
     format!("{}\n---\n{}", calls.join("\n"), lines.join("\n"))
 }
 
 #[test]
 fn the_level_chooses_lines_and_only_lines() {
     for scene in everything() {
-        let raw = |scene: &Scene| scene.log().map(|l| (l.level().to_owned(), l.message().to_owned())).collect::<Vec<_>>();
+        let raw = |scene: &Scene| {
+            scene
+                .log()
+                .map(|l| (l.level().to_owned(), l.message().to_owned()))
+                .collect::<Vec<_>>()
+        };
         let all = raw(&scene);
-        for (level, shown) in [("error", &LEVELS[..1]), ("WARN", &LEVELS[..2]), ("info", &LEVELS[..3]), ("nonsense", &LEVELS[..3])] {
-            let expected: Vec<_> = all.iter().filter(|(l, _)| shown.contains(&l.as_str())).cloned().collect();
-            assert_eq!(raw(&scene.again(level)), expected, "{} at {level}", scene.name);
+        for (level, shown) in [
+            ("error", &LEVELS[..1]),
+            ("WARN", &LEVELS[..2]),
+            ("info", &LEVELS[..3]),
+            ("nonsense", &LEVELS[..3]),
+        ] {
+            let expected: Vec<_> = all
+                .iter()
+                .filter(|(l, _)| shown.contains(&l.as_str()))
+                .cloned()
+                .collect();
+            assert_eq!(
+                raw(&scene.again(level)),
+                expected,
+                "{} at {level}",
+                scene.name
+            );
         }
     }
 }
@@ -142,36 +266,94 @@ fn the_level_chooses_lines_and_only_lines() {
 #[test]
 fn an_error_is_what_failed_and_a_warning_is_what_a_person_should_know() {
     let scenes = everything();
-    let lines = |name: &str| scenes.iter().find(|s| s.name == name).unwrap_or_else(|| panic!("no scene {name}")).log().collect::<Vec<_>>();
-    let has = |name: &str, level: &str, words: &str| {
-        assert!(lines(name).iter().any(|l| l.level() == level && l.message().contains(words)), "{name}: no {level} {words:?}");
+    let lines = |name: &str| {
+        scenes
+            .iter()
+            .find(|s| s.name == name)
+            .unwrap_or_else(|| panic!("no scene {name}"))
+            .log()
+            .collect::<Vec<_>>()
     };
-    for quiet in ["a manager is drained, released and cleaned up after", "a sweep finds a manager waiting", "not ours"] {
-        assert!(lines(quiet).iter().all(|l| l.level() == "INFO"), "{quiet} isn't quiet: {:?}", lines(quiet).iter().find(|l| l.level() != "INFO"));
+    let has = |name: &str, level: &str, words: &str| {
+        assert!(
+            lines(name)
+                .iter()
+                .any(|l| l.level() == level && l.message().contains(words)),
+            "{name}: no {level} {words:?}"
+        );
+    };
+    for quiet in [
+        "a manager is drained, released and cleaned up after",
+        "a sweep finds a manager waiting",
+        "not ours",
+    ] {
+        assert!(
+            lines(quiet).iter().all(|l| l.level() == "INFO"),
+            "{quiet} isn't quiet: {:?}",
+            lines(quiet).iter().find(|l| l.level() != "INFO")
+        );
     }
     has("deletions fail", "ERROR", "not deleted");
     has("deletions fail", "WARN", "EC2 refuses to delete it");
     has("deletions fail", "WARN", "gone already");
     has("reads fail", "ERROR", "not read to its end");
-    has("a hook is released at its deadline", "WARN", "planned: release: released undrained");
+    has(
+        "a hook is released at its deadline",
+        "WARN",
+        "planned: release: released undrained",
+    );
     has("no document", "ERROR", "not done: drain command sent");
-    has("the queue is denied", "WARN", "its visibility could not be changed");
-    has("the queue is denied", "ERROR", "not on the dead-letter queue");
+    has(
+        "the queue is denied",
+        "WARN",
+        "its visibility could not be changed",
+    );
+    has(
+        "the queue is denied",
+        "ERROR",
+        "not on the dead-letter queue",
+    );
     has("a hook waits in plan mode", "WARN", "MODE=plan");
     has("unreadable", "ERROR", "unreadable: ");
-    has("a manager that lives is said to be gone", "WARN", "manager alive");
+    has(
+        "a manager that lives is said to be gone",
+        "WARN",
+        "manager alive",
+    );
     has("a call panics", "ERROR", "panic: ");
 }
 
 /// Whatever is a number and no count bears its unit in its name.
 #[test]
 fn numbers_bear_their_units() {
-    const COUNTS: [&str; 8] = ["api_calls", "deleted", "delivery", "over_limit", "records", "throttles", "truncated", "unfinished"];
+    const COUNTS: [&str; 8] = [
+        "api_calls",
+        "deleted",
+        "delivery",
+        "over_limit",
+        "records",
+        "throttles",
+        "truncated",
+        "unfinished",
+    ];
     for scene in everything() {
         for line in scene.log() {
-            for (name, _) in line.json.as_object().expect("an object").iter().filter(|(_, value)| value.is_number()) {
-                let has_unit = ["_seconds", "_bytes"].iter().any(|unit| name.contains(unit));
-                assert!(has_unit || COUNTS.contains(&name.as_str()), "{}: {name} in {}", scene.name, line.raw);
+            for (name, _) in line
+                .json
+                .as_object()
+                .expect("an object")
+                .iter()
+                .filter(|(_, value)| value.is_number())
+            {
+                let has_unit = ["_seconds", "_bytes"]
+                    .iter()
+                    .any(|unit| name.contains(unit));
+                assert!(
+                    has_unit || COUNTS.contains(&name.as_str()),
+                    "{}: {name} in {}",
+                    scene.name,
+                    line.raw
+                );
             }
         }
     }
