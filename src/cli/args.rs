@@ -83,13 +83,19 @@ macro_rules! settings {
         #[command(next_help_heading = "Settings, as the function's variables")]
         pub struct Settings {
             $(
-                #[doc = concat!($help, " [", $variable, "]")]
-                #[arg(long, global = true, value_name = $name)]
+                #[doc = $help]
+                #[arg(long, global = true, value_name = $name, help = concat!($help, " [", $variable, "]"))]
                 pub $field: Option<String>,
             )*
         }
 
         impl Settings {
+            /// The flag that stands for a variable.
+            pub fn flag_of(variable: &str) -> Option<String> {
+                let field = [$(($variable, stringify!($field))),*].into_iter().find(|(v, _)| *v == variable)?.1;
+                Some(format!("--{}", field.replace('_', "-")))
+            }
+
             /// Each flag that is given, with its variable.
             fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
                 [$(($variable, self.$field.as_deref())),*]

@@ -13,12 +13,18 @@ mod sweep;
 mod table;
 mod why;
 
-pub use args::{Args, Command, Format};
+pub use args::{Args, Command, Format, Settings};
 pub use sweep::Leftovers;
 pub use table::{Column, cut, plain, table};
 
-use crate::{aws::Aws, config::Config, document::PlanDocument, fault::Fault};
+use crate::{
+    aws::Aws,
+    config::{Config, ConfigErrors},
+    document::PlanDocument,
+    fault::Fault,
+};
 use aws_config::SdkConfig;
+use aws_sdk_ec2::{config::ProvideCredentials, error::DisplayErrorContext};
 use std::{
     fmt,
     io::{self, Write},
@@ -122,9 +128,10 @@ async fn dispatch(
     {
         return why::in_file(id, path, terminal);
     }
-    let config = Config::from_vars(args.settings.over(variables))
-        .map_err(|problems| Error::Message(Exit::Usage, problems.to_string()))?;
-    let aws = Aws::new(sdk().await);
+    let config = Config::from_vars(args.settings.over(variables)).map_err(unusable)?;
+    let sdk = sdk().await;
+    can_ask(&sdk).await?;
+    let aws = Aws::new(sdk);
     match &args.command {
         Command::Plan { format, save } => {
             plan::run(&aws, &config, *format, save.as_deref(), terminal).await
@@ -139,19 +146,59 @@ async fn dispatch(
     }
 }
 
+/// All problems of the settings, each with its variable and its flag.
+fn unusable(problems: ConfigErrors) -> Error {
+    let lines = problems.0.iter().map(|problem| {
+        let variable = problem.variable;
+        let flag = Settings::flag_of(variable)
+            .map(|f| format!(" ({f})"))
+            .unwrap_or_default();
+        let holds = problem
+            .holds
+            .as_ref()
+            .map_or("is not set".to_owned(), |value| format!("holds {value:?}"));
+        format!(
+            "\n  {variable}{flag} {holds}; it may hold {}",
+            problem.wants
+        )
+    });
+    let lines: String = lines.collect();
+    Error::Message(Exit::Usage, format!("the settings can't be used:{lines}"))
+}
+
+/// Whether there is anything to ask AWS with: better one error now than one for each call.
+async fn can_ask(sdk: &SdkConfig) -> Result<(), Error> {
+    if sdk.region().is_none() {
+        return Err(Error::failed(
+            "no Region is configured: set AWS_REGION, or a profile with a Region (AWS_PROFILE)",
+        ));
+    }
+    let Some(provider) = sdk.credentials_provider() else {
+        return Err(Error::failed(format!(
+            "no credentials are configured: {CREDENTIALS}"
+        )));
+    };
+    match provider.provide_credentials().await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::failed(format!(
+            "no credentials: {}\n{CREDENTIALS}",
+            DisplayErrorContext(&error)
+        ))),
+    }
+}
+
+/// What helps whoever has no credentials.
+const CREDENTIALS: &str = "set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; with single sign-on or a credential process: \
+                           eval \"$(aws configure export-credentials --format env)\"";
+
 /// An error when something could not be read: the plan is shown, and is no whole one.
 fn whole(document: &PlanDocument) -> Result<(), Error> {
     if document.unread.is_empty() {
         return Ok(());
     }
-    let mut message = format!(
-        "not everything could be read, so what hangs on it was not judged:\n  {}",
-        document.unread.join("\n  ")
-    );
-    if document.looked_at.values().all(|count| *count == 0) {
-        message += "\nNothing was read at all: look at the credentials and the Region (AWS_PROFILE, AWS_REGION). \
-                    With single sign-on: eval \"$(aws configure export-credentials --format env)\"";
-    }
+    let unread = document.unread.join("\n  ");
+    let message =
+        format!("not everything could be read, so what hangs on it was not judged:\n  {unread}");
     Err(Error::failed(message))
 }
 

@@ -14,14 +14,14 @@ use crate::{
 const INDENT: usize = 4;
 
 /// The columns of a plan's table.
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 5] = [
     Column {
         heading: "KIND",
-        shortest: 4,
+        shortest: 9,
     },
     Column {
         heading: "ID",
-        shortest: 8,
+        shortest: 16,
     },
     Column {
         heading: "AGE",
@@ -33,10 +33,6 @@ const COLUMNS: [Column; 6] = [
     },
     Column {
         heading: "OWNER IS",
-        shortest: 4,
-    },
-    Column {
-        heading: "RULE",
         shortest: 4,
     },
 ];
@@ -116,28 +112,26 @@ fn resources(resources: &[&ResourceLine], width: usize) -> Vec<String> {
                 or_dash(r.owner.as_deref()),
                 or_dash(r.owner_state.as_deref()),
             );
-            vec![
-                r.kind.clone(),
-                named(r),
-                age(r.age_seconds),
-                owner,
-                state,
-                r.rule.clone(),
-            ]
+            vec![r.kind.clone(), named(r), age(r.age_seconds), owner, state]
         })
         .collect();
     let mut lines = table(&COLUMNS, &rows, width).into_iter();
     let mut with_evidence: Vec<String> = lines.next().into_iter().collect();
     for (line, resource) in lines.zip(resources) {
         with_evidence.push(line);
-        let evidence = wrapped(&resource.evidence, width.saturating_sub(INDENT));
-        with_evidence.extend(
-            evidence
-                .into_iter()
-                .map(|part| format!("{:INDENT$}{part}", "")),
-        );
+        let evidence = format!("{}: {}", resource.rule, resource.evidence);
+        with_evidence.extend(set_in(&evidence, width));
     }
     with_evidence
+}
+
+/// A text below the line that it belongs to.
+fn set_in(text: &str, width: usize) -> Vec<String> {
+    let parts = wrapped(text, width.saturating_sub(INDENT));
+    parts
+        .into_iter()
+        .map(|part| format!("{:INDENT$}{part}", ""))
+        .collect()
 }
 
 /// What the plan comes to.
@@ -258,12 +252,7 @@ pub(super) fn findings(findings: &[Finding], width: usize) -> Vec<String> {
         let head = format!("{}: {}: {}", finding.level, finding.about, finding.what);
         lines.extend(wrapped(&head, width));
         for (word, text) in [("why", &finding.why), ("do", &finding.action)] {
-            let parts = wrapped(&format!("{word}: {text}"), width.saturating_sub(INDENT));
-            lines.extend(
-                parts
-                    .into_iter()
-                    .map(|part| format!("{:INDENT$}{part}", "")),
-            );
+            lines.extend(set_in(&format!("{word}: {text}"), width));
         }
     }
     lines
@@ -333,14 +322,16 @@ pub(super) fn markdown_findings(findings: &[Finding]) -> Vec<String> {
     lines
 }
 
-/// One line for a list of what is left.
-pub(super) fn leftover(line: &ResourceLine, width: usize) -> String {
-    let text = format!(
-        "  {} {}: {}: {}",
+/// The lines for a list of what is left.
+pub(super) fn leftover(line: &ResourceLine, width: usize) -> Vec<String> {
+    let head = format!(
+        "  {} {}: {}",
         line.kind,
         named(line),
-        short_meaning(&line.verdict),
-        line.evidence
+        short_meaning(&line.verdict)
     );
-    cut(&plain(&text), width)
+    let evidence = format!("{}: {}", line.rule, line.evidence);
+    std::iter::once(cut(&plain(&head), width))
+        .chain(set_in(&evidence, width))
+        .collect()
 }

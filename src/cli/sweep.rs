@@ -92,7 +92,7 @@ fn conclude(
                 document.total("keep")
             )?;
             for line in document.resources.iter().filter(|r| r.verdict == "keep") {
-                writeln!(terminal.out, "{}", show::leftover(line, terminal.width))?;
+                write_all(&show::leftover(line, terminal.width), terminal)?;
             }
         }
         return Ok(Exit::Good);
@@ -110,7 +110,7 @@ fn conclude(
         )?;
     }
     for line in &left.resources {
-        writeln!(terminal.out, "{}", show::leftover(line, terminal.width))?;
+        write_all(&show::leftover(line, terminal.width), terminal)?;
     }
     if !left.managers.is_empty() {
         writeln!(
@@ -125,6 +125,13 @@ fn conclude(
         )?;
     }
     Ok(Exit::PersonNeeded)
+}
+
+fn write_all(lines: &[String], terminal: &mut Terminal<'_>) -> Result<(), Error> {
+    for line in lines {
+        writeln!(terminal.out, "{line}")?;
+    }
+    Ok(())
 }
 
 /// What keeps a sweep from being clean.
@@ -225,6 +232,12 @@ impl Passes<'_> {
             "Pass {}: deleted {deleted}; {} wait.",
             self.count, report.plan.over_limit
         )?;
+        for (kind, count) in &report.results.refused {
+            writeln!(
+                err,
+                "  EC2 refuses to delete {count} {kind}: protected or in use."
+            )?;
+        }
         for fault in &report.results.faults {
             writeln!(err, "  {fault}")?;
         }

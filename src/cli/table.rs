@@ -22,7 +22,7 @@ pub fn plain(text: &str) -> String {
     for c in text.chars() {
         match c {
             ' '..='~' => plain.push(c),
-            '\t' => plain.push(' '),
+            '\t' | '\n' | '\r' => plain.push(' '),
             '…' => plain.push(c),
             '\u{a1}'..='\u{24f}'
             | '\u{370}'..='\u{3ff}'

@@ -125,9 +125,16 @@ fn user(key: &Resource, evidence: &Evidence<'_>) -> Option<(Verdict, String)> {
             .filter(|i| i.state != InstanceState::Terminated)
     };
     if let Some(instance) = users().find(|i| i.state != InstanceState::ShuttingDown) {
+        let uses = format!("{} uses it and is {}", instance.id, instance.state.word());
+        let ends = super::workers::judge(instance, evidence)
+            .is_some_and(|worker| worker.verdict == Verdict::Orphan);
         return Some((
             Verdict::Keep,
-            format!("{} uses it and is {}", instance.id, instance.state.word()),
+            if ends {
+                format!("{uses}: that worker is to be deleted, and this after it")
+            } else {
+                uses
+            },
         ));
     }
     if let Some(instance) = users().next() {

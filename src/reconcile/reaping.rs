@@ -85,7 +85,17 @@ fn outcome(
         );
     }
     let deleted: usize = results.deleted.values().sum();
-    if results.effective() > 0 || plan.over_limit > 0 {
+    if plan.over_limit > 0 && results.effective() == 0 {
+        // All that this pass tried is refused or denied. Coming again would only try the same for hours: the next
+        // sweep tries others, because the window of a pass moves with time.
+        let reason = format!(
+            "nothing that was tried can be deleted; {} left to the next sweep",
+            plan.over_limit
+        );
+        let denied = results.faults.first().cloned();
+        return (denied.map_or(Outcome::Done, Outcome::Failed), reason);
+    }
+    if results.effective() > 0 {
         let reason = format!(
             "{deleted} deleted, {} wait for the next pass: another look must find nothing",
             plan.over_limit

@@ -7,7 +7,12 @@ fn scaled_to_zero() -> FakeAws {
     let aws = super::plan::leftovers();
     let mut world = aws.world();
     world.end_instance(M2, start());
-    world.groups.get_mut(GROUP).expect("the group").members.clear();
+    world
+        .groups
+        .get_mut(GROUP)
+        .expect("the group")
+        .members
+        .clear();
     // The one that no proof can be had of.
     world.ec2.addresses.remove("eipalloc-00000000000000002");
     drop(world);
@@ -16,9 +21,23 @@ fn scaled_to_zero() -> FakeAws {
 
 fn alive(aws: &FakeAws) -> Vec<String> {
     let world = aws.world();
-    let instances = world.ec2.instances.values().filter(|i| !i.state.is_ending()).map(|i| i.id.clone());
-    let requests = world.ec2.spot_requests.values().filter(|r| matches!(r.state.as_str(), "open" | "active")).map(|r| r.id.clone());
-    instances.chain(requests).chain(world.ec2.addresses.keys().cloned()).chain(world.ec2.key_pairs.values().map(|k| k.name.clone())).collect()
+    let instances = world
+        .ec2
+        .instances
+        .values()
+        .filter(|i| !i.state.is_ending())
+        .map(|i| i.id.clone());
+    let requests = world
+        .ec2
+        .spot_requests
+        .values()
+        .filter(|r| matches!(r.state.as_str(), "open" | "active"))
+        .map(|r| r.id.clone());
+    instances
+        .chain(requests)
+        .chain(world.ec2.addresses.keys().cloned())
+        .chain(world.ec2.key_pairs.values().map(|k| k.name.clone()))
+        .collect()
 }
 
 #[test]
@@ -26,8 +45,16 @@ fn without_yes_it_is_a_plan() {
     let aws = scaled_to_zero();
     let ran = run(&aws, "sweep");
     assert_eq!(ran.exit, Exit::Good);
-    assert!(ran.out.contains("TO BE DELETED: ") && ran.out.contains("Nothing was written. With --yes"), "{}", ran.out);
-    assert!(aws.writes().iter().all(|call| call.request.text("DryRun") == Some("true")));
+    assert!(
+        ran.out.contains("TO BE DELETED: ") && ran.out.contains("Nothing was written. With --yes"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        aws.writes()
+            .iter()
+            .all(|call| call.request.text("DryRun") == Some("true"))
+    );
 }
 
 #[test]
@@ -35,11 +62,29 @@ fn a_group_at_zero_is_swept_until_nothing_is_left() {
     let aws = scaled_to_zero();
     let ran = run(&aws, "sweep --yes");
     assert_eq!(ran.exit, Exit::Good, "{}{}", ran.out, ran.err);
-    assert!(ran.out.contains("no manager lives and nothing of theirs is left. Destroy is safe now."), "{}", ran.out);
+    assert!(
+        ran.out
+            .contains("no manager lives and nothing of theirs is left. Destroy is safe now."),
+        "{}",
+        ran.out
+    );
     let left = alive(&aws);
-    assert!(left.len() == 2 && left[0] == W8, "only the worker with the keep tag and its key: {left:?}");
-    assert!(ran.flat().contains(&format!("workers {W8}: KEPT: carries the tag lifecycle-reaper:keep")), "{}", ran.out);
-    assert!(ran.err.contains("Pass 1: deleted ") && ran.err.contains("Next pass in "), "{}", ran.err);
+    assert!(
+        left.len() == 2 && left[0] == W8,
+        "only the worker with the keep tag and its key: {left:?}"
+    );
+    assert!(
+        ran.flat().contains(&format!(
+            "workers {W8}: KEPT keep-tag: carries the tag lifecycle-reaper:keep"
+        )),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.err.contains("Pass 1: deleted ") && ran.err.contains("Next pass in "),
+        "{}",
+        ran.err
+    );
     println!("{}\n{}", ran.err, ran.out);
 }
 
@@ -75,13 +120,19 @@ fn nothing_left_from_the_start_is_clean_at_once() {
 #[test]
 fn what_is_unproven_is_left_listed_and_told() {
     let aws = scaled_to_zero();
-    aws.world().put_address("eipalloc-00000000000000009", Some("not-an-instance"));
+    aws.world()
+        .put_address("eipalloc-00000000000000009", Some("not-an-instance"));
     let ran = run(&aws, "sweep --yes");
     assert_eq!(ran.exit, Exit::PersonNeeded);
     assert!(ran.out.contains("NOT clean after "), "{}", ran.out);
-    assert!(ran.flat().contains("addresses eipalloc-00000000000000009 198.51.100.2: KEPT, OWNER UNKNOWN: its owner tag is not an instance id"), "{}", ran.out);
+    assert!(ran.flat().contains("addresses eipalloc-00000000000000009 198.51.100.2: KEPT, OWNER UNKNOWN owner-tag: its owner tag is not an instance id"), "{}", ran.out);
     assert!(!ran.out.contains("Destroy is safe"), "{}", ran.out);
-    assert!(aws.world().ec2.addresses.contains_key("eipalloc-00000000000000009"));
+    assert!(
+        aws.world()
+            .ec2
+            .addresses
+            .contains_key("eipalloc-00000000000000009")
+    );
     assert_eq!(alive(&aws).len(), 3, "the rest is gone all the same");
 }
 
@@ -91,8 +142,18 @@ fn what_ec2_refuses_is_left_listed_and_told() {
     aws.world().instance_mut(W1).termination_protection = true;
     let ran = run(&aws, "sweep --yes");
     assert_eq!(ran.exit, Exit::PersonNeeded, "{}", ran.out);
-    assert!(ran.out.contains(&format!("workers {W1}: TO BE DELETED")), "{}", ran.out);
+    assert!(
+        ran.out.contains(&format!("workers {W1}: TO BE DELETED")),
+        "{}",
+        ran.out
+    );
     assert!(!ran.out.contains(W2), "{}", ran.out);
+    assert!(
+        ran.err
+            .contains("EC2 refuses to delete 1 workers: protected or in use."),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -100,10 +161,23 @@ fn while_a_manager_lives_it_is_not_clean_and_nothing_of_it_is_touched() {
     let aws = super::plan::leftovers();
     let ran = run(&aws, "sweep --yes");
     assert_eq!(ran.exit, Exit::PersonNeeded);
-    assert!(ran.out.contains(&format!("manager {M2} of group {GROUP}: InService, EC2 says running")), "{}", ran.out);
-    assert!(ran.out.contains("scale their groups to zero"), "{}", ran.out);
+    assert!(
+        ran.out.contains(&format!(
+            "manager {M2} of group {GROUP}: InService, EC2 says running"
+        )),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.contains("scale their groups to zero"),
+        "{}",
+        ran.out
+    );
     assert!(!aws.touched(W3, "TerminateInstances"));
-    assert!(aws.touched(W1, "TerminateInstances"), "the leftovers of others go");
+    assert!(
+        aws.touched(W1, "TerminateInstances"),
+        "the leftovers of others go"
+    );
 }
 
 #[test]
@@ -119,7 +193,10 @@ fn a_manager_that_is_just_going_is_waited_for() {
     }
     let ran = run(&aws, "sweep --yes");
     assert_eq!(ran.exit, Exit::Good, "{}{}", ran.out, ran.err);
-    assert!(aws.touched(W3, "TerminateInstances"), "its worker went after it");
+    assert!(
+        aws.touched(W3, "TerminateInstances"),
+        "its worker went after it"
+    );
 }
 
 #[test]
@@ -128,10 +205,22 @@ fn the_time_is_bounded_and_what_is_left_is_listed() {
     aws.world().put_machine_key("young", EXECUTOR, minutes(1));
     let ran = run(&aws, "sweep --yes --timeout-seconds 300");
     assert_eq!(ran.exit, Exit::PersonNeeded);
-    assert!(ran.err.contains("The time is over (--timeout-seconds)"), "{}", ran.err);
+    assert!(
+        ran.err.contains("The time is over (--timeout-seconds)"),
+        "{}",
+        ran.err
+    );
     assert!(ran.out.contains("key-pairs runner-young-"), "{}", ran.out);
-    assert!(aws.now() - start() <= seconds(300), "{}", aws.now() - start());
-    assert_eq!(run(&aws, "sweep --yes").exit, Exit::Good, "and with more time it ends");
+    assert!(
+        aws.now() - start() <= seconds(300),
+        "{}",
+        aws.now() - start()
+    );
+    assert_eq!(
+        run(&aws, "sweep --yes").exit,
+        Exit::Good,
+        "and with more time it ends"
+    );
 }
 
 #[test]
@@ -140,9 +229,16 @@ fn what_is_denied_ends_it_with_an_error() {
     aws.inject(Fault::Denied.on("ReleaseAddress"));
     let ran = run(&aws, "sweep --yes");
     assert_eq!(ran.exit, Exit::Failed);
-    assert!(ran.err.contains("ReleaseAddress: UnauthorizedOperation"), "{}", ran.err);
+    assert!(
+        ran.err.contains("ReleaseAddress: UnauthorizedOperation"),
+        "{}",
+        ran.err
+    );
     assert!(!ran.out.contains("Destroy is safe"));
-    assert!(aws.touched(W1, "TerminateInstances"), "one denied kind doesn't spare the others");
+    assert!(
+        aws.touched(W1, "TerminateInstances"),
+        "one denied kind doesn't spare the others"
+    );
 }
 
 #[test]
@@ -152,7 +248,12 @@ fn what_cannot_be_read_is_never_clean() {
     aws.inject(Fault::Denied.on("DescribeAddresses"));
     let ran = run(&aws, "sweep --yes");
     assert_eq!(ran.exit, Exit::Failed);
-    assert!(ran.err.contains("DescribeAddresses") && !ran.out.contains("Destroy is safe"), "{}{}", ran.out, ran.err);
+    assert!(
+        ran.err.contains("DescribeAddresses") && !ran.out.contains("Destroy is safe"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
 }
 
 #[test]

@@ -6,6 +6,8 @@ mod preflight;
 mod table;
 mod why;
 
+pub use plan::crowd;
+
 use crate::fake_aws::*;
 use chrono::TimeDelta;
 use clap::Parser;
@@ -47,11 +49,22 @@ pub fn run_in(aws: &FakeAws, line: &str, width: usize) -> Ran {
     let variables = aws.variables.lock().expect("unpoisoned").clone();
     let (mut out, mut err) = (vec![], vec![]);
     let exit = {
-        let mut terminal = Terminal { out: &mut out, err: &mut err, width };
-        drive(&aws.clock, cli::run(&args, variables, async || aws.sdk_config(), &mut terminal))
+        let mut terminal = Terminal {
+            out: &mut out,
+            err: &mut err,
+            width,
+        };
+        drive(
+            &aws.clock,
+            cli::run(&args, variables, async || aws.sdk_config(), &mut terminal),
+        )
     };
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    Ran { exit, out: text(out), err: text(err) }
+    Ran {
+        exit,
+        out: text(out),
+        err: text(err),
+    }
 }
 
 /// A file of this test alone, gone with it.
@@ -89,8 +102,23 @@ pub fn healthy() -> FakeAws {
     world.ssm.agents.remove(M1);
     world.put_worker(Worker::of(M2, W3).age(minutes(30)));
     let redrive = r#"{"deadLetterTargetArn":"arn:aws:sqs:eu-west-1:123456789012:lifecycle-cleanup-dlq","maxReceiveCount":"74"}"#;
-    set_queue(&mut world, WORK_QUEUE, &[("VisibilityTimeout", "720"), ("MessageRetentionPeriod", "345600"), ("RedrivePolicy", redrive)]);
-    set_queue(&mut world, DEAD_LETTER_QUEUE, &[("VisibilityTimeout", "30"), ("MessageRetentionPeriod", "1209600")]);
+    set_queue(
+        &mut world,
+        WORK_QUEUE,
+        &[
+            ("VisibilityTimeout", "720"),
+            ("MessageRetentionPeriod", "345600"),
+            ("RedrivePolicy", redrive),
+        ],
+    );
+    set_queue(
+        &mut world,
+        DEAD_LETTER_QUEUE,
+        &[
+            ("VisibilityTimeout", "30"),
+            ("MessageRetentionPeriod", "1209600"),
+        ],
+    );
     let aws = FakeAws::with_variables(world);
     aws.set("MAX_RECEIVE_COUNT", "74");
     aws
@@ -98,7 +126,11 @@ pub fn healthy() -> FakeAws {
 
 pub fn set_queue(world: &mut World, url: &str, attributes: &[(&str, &str)]) {
     let queue = world.queues.get_mut(url).expect("the queue");
-    queue.attributes.extend(attributes.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    queue.attributes.extend(
+        attributes
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into())),
+    );
 }
 
 /// A manager that ended a while ago: EC2 still shows it.

@@ -4,29 +4,72 @@ use lifecycle_reaper::cli::{Column, cut, plain, table, width};
 use proptest::prelude::*;
 
 const COLUMNS: [Column; 3] = [
-    Column { heading: "KIND", shortest: 4 },
-    Column { heading: "ID", shortest: 8 },
-    Column { heading: "OWNER", shortest: 5 },
+    Column {
+        heading: "KIND",
+        shortest: 4,
+    },
+    Column {
+        heading: "ID",
+        shortest: 8,
+    },
+    Column {
+        heading: "OWNER",
+        shortest: 5,
+    },
 ];
 
 fn rows(cells: &[[&str; 3]]) -> Vec<Vec<String>> {
-    cells.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect()
+    cells
+        .iter()
+        .map(|row| row.iter().map(|cell| (*cell).to_owned()).collect())
+        .collect()
 }
 
 #[test]
 fn columns_are_aligned_and_as_wide_as_they_need() {
-    let lines = table(&COLUMNS, &rows(&[["workers", "i-1", "i-0a11"], ["addresses", "eipalloc-22", "-"]]), 100);
-    assert_eq!(lines, ["KIND       ID           OWNER", "workers    i-1          i-0a11", "addresses  eipalloc-22  -"]);
+    let lines = table(
+        &COLUMNS,
+        &rows(&[
+            ["workers", "i-1", "i-0a11"],
+            ["addresses", "eipalloc-22", "-"],
+        ]),
+        100,
+    );
+    assert_eq!(
+        lines,
+        [
+            "KIND       ID           OWNER",
+            "workers    i-1          i-0a11",
+            "addresses  eipalloc-22  -"
+        ]
+    );
 }
 
 #[test]
 fn a_long_cell_is_cut_with_an_ellipsis_and_the_others_stay_whole() {
     let key = "runner-aabbccdd-a-very-long-executor-name-1741064768-0000000a";
-    let lines = table(&COLUMNS, &rows(&[["key-pairs", key, "i-0a11aa11aa11aa110"]]), 60);
-    assert_eq!(lines[1], "key-pairs  runner-aabbccdd-a-very-long-ex…  i-0a11aa11aa11aa110");
-    assert!(lines.iter().all(|line| line.chars().count() <= 63), "{lines:?}");
-    let lines = table(&COLUMNS, &rows(&[["key-pairs", key, "i-0a11aa11aa11aa110"]]), 50);
-    assert!(lines.iter().all(|line| line.chars().count() <= 50), "{lines:?}");
+    let lines = table(
+        &COLUMNS,
+        &rows(&[["key-pairs", key, "i-0a11aa11aa11aa110"]]),
+        60,
+    );
+    assert_eq!(
+        lines[1],
+        "key-pairs  runner-aabbccdd-a-very-long…  i-0a11aa11aa11aa110"
+    );
+    assert!(
+        lines.iter().all(|line| line.chars().count() <= 60),
+        "{lines:?}"
+    );
+    let lines = table(
+        &COLUMNS,
+        &rows(&[["key-pairs", key, "i-0a11aa11aa11aa110"]]),
+        50,
+    );
+    assert!(
+        lines.iter().all(|line| line.chars().count() <= 50),
+        "{lines:?}"
+    );
 }
 
 #[test]
@@ -50,7 +93,11 @@ fn a_cut_keeps_its_length() {
 fn the_width_is_the_terminals_or_a_hundred() {
     assert_eq!(width(Some("132")), 132);
     assert_eq!(width(Some(" 80 ")), 80);
-    assert_eq!(width(Some("7")), 40, "narrower than anything can be said in");
+    assert_eq!(
+        width(Some("7")),
+        40,
+        "narrower than anything can be said in"
+    );
     for nonsense in [None, Some(""), Some("wide"), Some("0"), Some("-5")] {
         assert_eq!(width(nonsense), 100, "{nonsense:?}");
     }
