@@ -178,12 +178,33 @@ fn bench_planner_growth() {
     }
 }
 
-/// What `tests/bench/instructions` runs under callgrind, which counts inside the two functions above alone.
+/// What `tests/bench/instructions` runs under callgrind, which counts inside the two `counted` functions alone.
+fn plan_for_counting(size: usize) {
+    let (config, now) = (config(), start());
+    let plan = counted_planner(&world(size, now), &config, now);
+    assert!(plan.judged.len() > size / 2);
+}
+
 #[test]
 #[ignore = "for tests/bench/instructions"]
-fn bench_instructions() {
-    let (config, now) = (config(), start());
-    let (world, texts) = (world(1000, now), messages());
-    assert!(!counted_planner(&world, &config, now).judged.is_empty());
-    assert!(counted_events(&texts, &config) > 5);
+fn bench_instructions_1000() {
+    plan_for_counting(1_000);
+}
+
+#[test]
+#[ignore = "for tests/bench/instructions"]
+fn bench_instructions_10000() {
+    plan_for_counting(10_000);
+}
+
+#[test]
+#[ignore = "for tests/bench/instructions"]
+fn bench_instructions_100000() {
+    plan_for_counting(100_000);
+}
+
+#[test]
+#[ignore = "for tests/bench/instructions"]
+fn bench_instructions_events() {
+    assert!(counted_events(&messages(), &config()) > 5);
 }
