@@ -16,6 +16,7 @@ mod cases;
 mod cli;
 mod cost;
 mod fake_aws;
+mod pure;
 mod sim;
 mod sight;
 mod sweeps;
