@@ -9,6 +9,10 @@ use lifecycle_reaper::{
 };
 use serde_json::value::RawValue;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: here the environment comes in"
+)]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let level = log::LEVEL_VARIABLES

@@ -143,6 +143,10 @@ impl Aws {
     }
 
     /// What time it is.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an SdkConfig without a clock means the real one"
+    )]
     pub fn now(&self) -> Time {
         self.sdk.time_source().map_or_else(
             || std::time::SystemTime::now().into(),

@@ -7,6 +7,10 @@ use std::{
     process::ExitCode,
 };
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: here the environment comes in"
+)]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let args = match Args::try_parse() {

@@ -1,10 +1,11 @@
 //! The tests of the whole function, in one binary: they link the SDK once.
 
-// These lints keep the function from panicking and its log clean; a test panics by design.
+// These lints keep the function from panicking, its log clean and its clock ours; a test panics by design, and measures.
 #![allow(
     missing_docs,
     unreachable_pub,
     clippy::dbg_macro,
+    clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
