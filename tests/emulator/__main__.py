@@ -17,12 +17,29 @@ from .timeline import LOCK
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m emulator", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="loopback port (default: a free one)")
-    parser.add_argument("--seed", type=Path, help="JSON file of resources, as POST /_emulator/seed takes it")
-    parser.add_argument("--timeout", type=float, default=60.0, help="the function's timeout in seconds")
+    parser.add_argument(
+        "--seed", type=Path, help="JSON file of resources, as POST /_emulator/seed takes it"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, help="the function's timeout in seconds"
+    )
     parser.add_argument("--concurrency", type=int, default=2, help="how many batches at once")
-    parser.add_argument("--wait-factor", type=float, default=1.0, help="multiplies what messages wait between deliveries")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="environment of the function")
-    parser.add_argument("command", nargs="*", help="the function, after --: any command that speaks the Runtime API")
+    parser.add_argument(
+        "--wait-factor",
+        type=float,
+        default=1.0,
+        help="multiplies what messages wait between deliveries",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="environment of the function",
+    )
+    parser.add_argument(
+        "command", nargs="*", help="the function, after --: any command that speaks the Runtime API"
+    )
     return parser.parse_args()
 
 
@@ -50,10 +67,20 @@ def main() -> int:
         for name, value in aws.client_environment().items():
             print(f"export {name}={value}", file=sys.stderr)
         if deployment:
-            print(f"# the function takes messages from {deployment.queue_url(deployment.WORK)}", file=sys.stderr)
+            print(
+                f"# the function takes messages from {deployment.queue_url(deployment.WORK)}",
+                file=sys.stderr,
+            )
             if chosen.wait_factor != 1.0:
-                print(f"# what messages wait between deliveries is multiplied by {chosen.wait_factor:g}", file=sys.stderr)
-        print(f"# control API: {aws.endpoint}/_emulator/state; Ctrl-C stops everything", file=sys.stderr, flush=True)
+                print(
+                    f"# what messages wait between deliveries is multiplied by {chosen.wait_factor:g}",
+                    file=sys.stderr,
+                )
+        print(
+            f"# control API: {aws.endpoint}/_emulator/state; Ctrl-C stops everything",
+            file=sys.stderr,
+            flush=True,
+        )
         with deployment or nullcontext():
             stop.wait()
     return 0

@@ -44,7 +44,9 @@ def described(address: ElasticAddress) -> dict[str, Any]:
 def describe_addresses(response: ElasticIPAddresses) -> ActionResult:
     response.error_on_dryrun()
     backend = response.ec2_backend
-    found = backend.describe_addresses(response._get_param("AllocationIds", []), response._get_param("PublicIps", []))
+    found = backend.describe_addresses(
+        response._get_param("AllocationIds", []), response._get_param("PublicIps", [])
+    )
     kept = filters.keep(found, response._filters_from_querystring(), FIELDS)
     return ActionResult({"Addresses": [described(address) for address in kept]})
 
@@ -52,12 +54,18 @@ def describe_addresses(response: ElasticIPAddresses) -> ActionResult:
 def release_address(response: ElasticIPAddresses) -> EmptyResult:
     backend = response.ec2_backend
     wanted, public_ip = response._get_param("AllocationId"), response._get_param("PublicIp")
-    address = next((a for a in backend.addresses if a.allocation_id == wanted or a.public_ip == public_ip), None)
+    address = next(
+        (a for a in backend.addresses if a.allocation_id == wanted or a.public_ip == public_ip),
+        None,
+    )
     if address is None:
         raise InvalidAllocationIdError(wanted or public_ip)
     group = response._get_param("NetworkBorderGroup")
     if group and group != border_group(address):
-        raise EC2ClientError("InvalidParameterValue", f"The network border group '{group}' is not that of the address")
+        raise EC2ClientError(
+            "InvalidParameterValue",
+            f"The network border group '{group}' is not that of the address",
+        )
     if address.association_id:
         raise EC2ClientError("InvalidIPAddress.InUse", f"Address {address.public_ip} is in use.")
     response.error_on_dryrun()

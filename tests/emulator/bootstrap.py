@@ -17,7 +17,11 @@ def path() -> Path:
     if chosen := os.environ.get("BOOTSTRAP"):
         return Path(chosen).resolve()
     metadata = subprocess.run(
-        ["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=ROOT, check=True, capture_output=True, text=True
+        ["cargo", "metadata", "--no-deps", "--format-version", "1"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return Path(json.loads(metadata.stdout)["target_directory"]) / "debug" / "bootstrap"
 

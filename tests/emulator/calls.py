@@ -48,7 +48,11 @@ class Call:
 def flat(value: object, key: str = "") -> list[tuple[str, str]]:
     """(path, text) of every leaf of a JSON value or of query parameters."""
     if isinstance(value, dict):
-        return [leaf for name, inner in value.items() for leaf in flat(inner, f"{key}.{name}" if key else name)]
+        return [
+            leaf
+            for name, inner in value.items()
+            for leaf in flat(inner, f"{key}.{name}" if key else name)
+        ]
     if isinstance(value, list):
         return [leaf for inner in value for leaf in flat(inner, key)]
     return [(key, str(value))]
@@ -92,7 +96,9 @@ def read_request(environ: dict) -> tuple[str, str, dict, str]:
     target = environ.get("HTTP_X_AMZ_TARGET", "")
     if target:
         return service, target.rsplit(".", 1)[-1], parsed_json(text), text
-    parameters = dict(urllib.parse.parse_qsl(text or environ.get("QUERY_STRING", ""), keep_blank_values=True))
+    parameters = dict(
+        urllib.parse.parse_qsl(text or environ.get("QUERY_STRING", ""), keep_blank_values=True)
+    )
     parameters.pop("Version", None)
     return service, parameters.pop("Action", ""), parameters, text
 

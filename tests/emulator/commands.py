@@ -6,8 +6,8 @@ An instance without a script answers `stopped` at once. What the drain document 
 
 import time
 import uuid
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -17,69 +17,8 @@ from moto.ssm.responses import SimpleSystemManagerResponse
 
 from . import backends, paging
 from .event_bus import BUS, instance_arn, timestamp
+from .outcomes import IN_FLIGHT, RESPONSE_CODES, Command, Outcome
 from .timeline import TIMELINE
-
-ANSWERS = ("stopped", "nothing-to-drain", "aborted", "busy", "unknown")
-IN_FLIGHT = ("Pending", "InProgress", "Delayed", "Cancelling")
-RESPONSE_CODES = {"Success": 0, "Failed": 1}
-
-
-@dataclass
-class Outcome:
-    answer: str | None = None
-    """One of the document's five answers: Success with its line on stdout."""
-    status: str = "Success"
-    status_details: str | None = None
-    response_code: int | None = None
-    stdout: str = ""
-    stderr: str = ""
-    hidden: float = 0.0
-    """Seconds in which GetCommandInvocation doesn't know it yet."""
-    pending: float = 0.0
-    """Seconds until it is delivered."""
-    running: float = 0.0
-    """Seconds from delivery to its end."""
-    delivered: bool = True
-    """False: pending until the delivery timeout of SendCommand, then timed out."""
-    refuse: str | None = None
-    """An error code with which SendCommand refuses, e.g. UnsupportedPlatformType."""
-
-    def __post_init__(self) -> None:
-        if self.answer is not None:
-            if self.answer not in ANSWERS:
-                raise ValueError(f"the drain document never answers {self.answer!r}; it answers {', '.join(ANSWERS)}")
-            self.stdout = f"lifecycle-reaper: {self.answer} unit=gitlab-runner\n"
-
-
-@dataclass
-class Command:
-    id: str
-    document: str
-    instance_id: str
-    comment: str
-    parameters: dict
-    timeout: int
-    outcome: Outcome
-    sent_at: float = field(default_factory=time.time)
-    cancelled: bool = False
-
-    @property
-    def ends_at(self) -> float:
-        waiting = self.outcome.pending + self.outcome.running
-        return self.sent_at + (waiting if self.outcome.delivered else self.timeout)
-
-    def status(self) -> tuple[str, str]:
-        """Status and StatusDetails as of now."""
-        age, outcome = time.time() - self.sent_at, self.outcome
-        if self.cancelled:
-            return "Cancelled", "Cancelled"
-        if not outcome.delivered:
-            return ("Pending", "Pending") if age < self.timeout else ("TimedOut", "DeliveryTimedOut")
-        if age < outcome.pending:
-            return "Pending", "Pending"
-        if age < outcome.pending + outcome.running:
-            return "InProgress", "InProgress"
-        return outcome.status, outcome.status_details or outcome.status
 
 
 def log(backend: SimpleSystemManagerBackend) -> list[Command]:
@@ -114,7 +53,9 @@ def next_outcome(backend: SimpleSystemManagerBackend, instance_id: str) -> Outco
 
 
 def running_instances() -> dict[str, Any]:
-    everything = (i for reservation in backends.ec2().reservations.values() for i in reservation.instances)
+    everything = (
+        i for reservation in backends.ec2().reservations.values() for i in reservation.instances
+    )
     return {instance.id: instance for instance in everything if instance.state == "running"}
 
 
@@ -122,13 +63,16 @@ def send_command(response: SimpleSystemManagerResponse) -> ActionResult:
     backend, document = response.ssm_backend, response._get_param("DocumentName")
     ids = response._get_param("InstanceIds", [])
     if len(ids) != 1:
-        raise SSMException("ValidationException", "The emulator sends a command to exactly one instance")
+        raise SSMException(
+            "ValidationException", "The emulator sends a command to exactly one instance"
+        )
     if not document.startswith("AWS-") and document not in backend._documents:
         raise SSMException("InvalidDocument", f"Document with name {document} does not exist.")
     instance_id = ids[0]
     if instance_id not in running_instances() or agents(backend).get(instance_id) == "dead":
         raise SSMException(
-            "InvalidInstanceId", f"Instances [[{instance_id}]] not in a valid state for account {backend.account_id}"
+            "InvalidInstanceId",
+            f"Instances [[{instance_id}]] not in a valid state for account {backend.account_id}",
         )
     outcome = next_outcome(backend, instance_id)
     if outcome.refuse:
@@ -137,7 +81,15 @@ def send_command(response: SimpleSystemManagerResponse) -> ActionResult:
     if timeout < 30:
         raise SSMException("ValidationException", "TimeoutSeconds must be at least 30")
     parameters = response._get_param("Parameters", {})
-    command = Command(str(uuid.uuid4()), document, instance_id, response._get_param("Comment", ""), parameters, timeout, outcome)
+    command = Command(
+        str(uuid.uuid4()),
+        document,
+        instance_id,
+        response._get_param("Comment", ""),
+        parameters,
+        timeout,
+        outcome,
+    )
     log(backend).insert(0, command)
     TIMELINE.later(command.ends_at - time.time() + 0.01, lambda: announce_end(command))
     return ActionResult({"Command": described(command)})
@@ -163,8 +115,8 @@ def described(command: Command) -> dict[str, Any]:
         "DocumentName": command.document,
         "InstanceIds": [command.instance_id],
         "Parameters": command.parameters,
-        "RequestedDateTime": datetime.fromtimestamp(command.sent_at, timezone.utc),
-        "ExpiresAfter": datetime.fromtimestamp(command.sent_at + command.timeout, timezone.utc),
+        "RequestedDateTime": datetime.fromtimestamp(command.sent_at, UTC),
+        "ExpiresAfter": datetime.fromtimestamp(command.sent_at + command.timeout, UTC),
         "Status": status,
         "StatusDetails": details,
         "TargetCount": 1,
@@ -177,7 +129,9 @@ def passes(command: Command, key: str, value: str) -> bool:
     if key in ("InvokedAfter", "InvokedBefore"):
         moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
         if moment.tzinfo is None:
-            raise SSMException("InvalidFilterKey", f"{key} wants a time such as 2026-01-31T00:00:00Z, not {value}")
+            raise SSMException(
+                "InvalidFilterKey", f"{key} wants a time such as 2026-01-31T00:00:00Z, not {value}"
+            )
         return (command.sent_at >= moment.timestamp()) == (key == "InvokedAfter")
     if key == "DocumentName":
         return command.document == value
@@ -194,7 +148,10 @@ def list_commands(response: SimpleSystemManagerResponse) -> ActionResult:
         command
         for command in log(response.ssm_backend)
         if wanted in (None, command.id)
-        and (instance_id is None or (command.instance_id == instance_id and command.status()[0] != "Pending"))
+        and (
+            instance_id is None
+            or (command.instance_id == instance_id and command.status()[0] != "Pending")
+        )
         and all(passes(command, key, value) for key, value in asked)
     ]
     size = paging.checked_size(response._get_param("MaxResults"), 1, 50, SSMException) or 50
@@ -204,13 +161,20 @@ def list_commands(response: SimpleSystemManagerResponse) -> ActionResult:
 
 def get_command_invocation(response: SimpleSystemManagerResponse) -> ActionResult:
     wanted, instance_id = response._get_param("CommandId"), response._get_param("InstanceId")
-    command = next((c for c in log(response.ssm_backend) if (c.id, c.instance_id) == (wanted, instance_id)), None)
+    command = next(
+        (c for c in log(response.ssm_backend) if (c.id, c.instance_id) == (wanted, instance_id)),
+        None,
+    )
     if command is None or time.time() - command.sent_at < command.outcome.hidden:
         raise SSMException("InvocationDoesNotExist", "")
     status, details = command.status()
     over, outcome = status not in IN_FLIGHT, command.outcome
     ended = over and outcome.delivered and not command.cancelled
-    code = outcome.response_code if outcome.response_code is not None else RESPONSE_CODES.get(status, -1)
+    code = (
+        outcome.response_code
+        if outcome.response_code is not None
+        else RESPONSE_CODES.get(status, -1)
+    )
     answer = {
         "CommandId": command.id,
         "InstanceId": instance_id,
@@ -226,7 +190,9 @@ def get_command_invocation(response: SimpleSystemManagerResponse) -> ActionResul
 
 
 def cancel_command(response: SimpleSystemManagerResponse) -> ActionResult:
-    command = next((c for c in log(response.ssm_backend) if c.id == response._get_param("CommandId")), None)
+    command = next(
+        (c for c in log(response.ssm_backend) if c.id == response._get_param("CommandId")), None
+    )
     if command is None:
         raise SSMException("InvalidCommandId", "")
     command.cancelled = command.cancelled or command.status()[0] in IN_FLIGHT
@@ -236,7 +202,7 @@ def cancel_command(response: SimpleSystemManagerResponse) -> ActionResult:
 def describe_instance_information(response: SimpleSystemManagerResponse) -> ActionResult:
     """Running instances whose agent has not been dead for long; a lost one shows as ConnectionLost."""
     states = agents(response.ssm_backend)
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     listed = [
         {
             "InstanceId": instance_id,
@@ -248,9 +214,14 @@ def describe_instance_information(response: SimpleSystemManagerResponse) -> Acti
         for instance_id, instance in running_instances().items()
         if states.get(instance_id) != "dead"
     ]
-    asked = response._get_param("Filters", []) or response._get_param("InstanceInformationFilterList", [])
+    asked = response._get_param("Filters", []) or response._get_param(
+        "InstanceInformationFilterList", []
+    )
     for condition in asked:
-        key, values = condition.get("Key") or condition.get("key"), condition.get("Values") or condition.get("valueSet")
+        key, values = (
+            condition.get("Key") or condition.get("key"),
+            condition.get("Values") or condition.get("valueSet"),
+        )
         field_name = {"InstanceIds": "InstanceId"}.get(key, key)
         listed = [information for information in listed if information.get(field_name) in values]
     size = paging.checked_size(response._get_param("MaxResults"), 5, 50, SSMException) or 50

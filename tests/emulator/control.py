@@ -5,7 +5,6 @@ import time
 import urllib.parse
 from typing import Any
 
-
 from . import backends, commands, fleets, lifecycle_hooks, seeding
 from .event_bus import BUS
 from .settings import SETTINGS
@@ -19,7 +18,9 @@ def answer(front: Any, environ: dict) -> tuple[str, Any]:
     method = environ["REQUEST_METHOD"]
     query = dict(urllib.parse.parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
     try:
-        body = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or "null")
+        body = json.loads(
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or "null"
+        )
         if route := WAITING_ROUTES.get((method, path)):
             return "200 OK", route(front, body, query)
         if route := ROUTES.get((method, path)):
@@ -81,11 +82,16 @@ def state(_front: Any, _body: Any, _query: dict) -> dict:
     return {
         "instances": {i.id: i.state for r in ec2.reservations.values() for i in r.instances},
         "key_pairs": {key.id: key.key_name for key in ec2.key_pairs.values()},
-        "spot_requests": {request.id: request.state for request in ec2.spot_instance_requests.values()},
+        "spot_requests": {
+            request.id: request.state for request in ec2.spot_instance_requests.values()
+        },
         "fleets": {fleet.id: fleet.state for fleet in fleets.known(ec2).values()},
         "addresses": {a.allocation_id: a.association_id for a in ec2.addresses},
         "groups": {
-            name: {"desired": group.desired_capacity, "instances": {m.instance_id: m.lifecycle_state for m in group.instance_states}}
+            name: {
+                "desired": group.desired_capacity,
+                "instances": {m.instance_id: m.lifecycle_state for m in group.instance_states},
+            }
             for name, group in autoscaling.autoscaling_groups.items()
         },
         "lifecycle_actions": [
@@ -112,7 +118,9 @@ def queue_state(queue: Any) -> list[dict]:
         {
             "id": message.id,
             "receive_count": message.approximate_receive_count,
-            "visible_in": max(0.0, round(max(message.visible_at, message.delayed_until) / 1000 - now, 1)),
+            "visible_in": max(
+                0.0, round(max(message.visible_at, message.delayed_until) / 1000 - now, 1)
+            ),
             "body": message.body[:300],
         }
         for message in queue._messages

@@ -46,17 +46,26 @@ class Deployment:
         **variables: str,
     ) -> None:
         self.aws = aws
-        self.ec2, self.autoscaling, self.ssm, self.sqs = (aws.client(name) for name in ("ec2", "autoscaling", "ssm", "sqs"))
+        self.ec2, self.autoscaling, self.ssm, self.sqs = (
+            aws.client(name) for name in ("ec2", "autoscaling", "ssm", "sqs")
+        )
         self.visibility_timeout, self.max_receive_count = int(6 * timeout), max_receive_count
         self.make_queues()
         self.make_group(heartbeat_timeout)
         self.ssm.create_document(
-            Name=self.DOCUMENT, Content='{"schemaVersion": "2.2", "mainSteps": []}', DocumentType="Command", DocumentFormat="JSON"
+            Name=self.DOCUMENT,
+            Content='{"schemaVersion": "2.2", "mainSteps": []}',
+            DocumentType="Command",
+            DocumentFormat="JSON",
         )
         environment = aws.client_environment() | self.variables() | variables
         self.function = Function(command, environment, timeout, on_log=on_log)
-        self.mapping = EventSourceMapping(self.WORK, self.function, concurrency=concurrency, wait_factor=wait_factor)
-        self.direct = AsynchronousInvocations(self.function, wait_factor, to_queue(self.DEAD_LETTERS))
+        self.mapping = EventSourceMapping(
+            self.WORK, self.function, concurrency=concurrency, wait_factor=wait_factor
+        )
+        self.direct = AsynchronousInvocations(
+            self.function, wait_factor, to_queue(self.DEAD_LETTERS)
+        )
         if rules:
             rule(WAKING_EVENTS, to_queue(self.WORK))
 
@@ -72,13 +81,20 @@ class Deployment:
 
     def make_queues(self) -> None:
         self.sqs.create_queue(QueueName=self.DEAD_LETTERS)
-        redrive = {"deadLetterTargetArn": self.queue_arn(self.DEAD_LETTERS), "maxReceiveCount": self.max_receive_count}
-        attributes = {"VisibilityTimeout": str(self.visibility_timeout), "RedrivePolicy": json.dumps(redrive)}
+        redrive = {
+            "deadLetterTargetArn": self.queue_arn(self.DEAD_LETTERS),
+            "maxReceiveCount": self.max_receive_count,
+        }
+        attributes = {
+            "VisibilityTimeout": str(self.visibility_timeout),
+            "RedrivePolicy": json.dumps(redrive),
+        }
         self.sqs.create_queue(QueueName=self.WORK, Attributes=attributes)
 
     def make_group(self, heartbeat_timeout: int) -> None:
         self.ec2.create_launch_template(
-            LaunchTemplateName="manager", LaunchTemplateData={"ImageId": "ami-12c6146b", "InstanceType": "t3.micro"}
+            LaunchTemplateName="manager",
+            LaunchTemplateData={"ImageId": "ami-12c6146b", "InstanceType": "t3.micro"},
         )
         self.autoscaling.create_auto_scaling_group(
             AutoScalingGroupName=self.GROUP,
@@ -120,11 +136,19 @@ class Deployment:
         return self.sqs.get_queue_url(QueueName=name)["QueueUrl"]
 
     def terminate(self, manager: str, decrement: bool = True) -> None:
-        self.autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=manager, ShouldDecrementDesiredCapacity=decrement)
+        self.autoscaling.terminate_instance_in_auto_scaling_group(
+            InstanceId=manager, ShouldDecrementDesiredCapacity=decrement
+        )
 
     def sweep(self) -> Invocation:
         """What the schedule does, waiting for the reply."""
-        event = {"detail-type": "Scheduled Event", "source": "aws.events", "detail": {}, "version": "0", "id": "scheduled"}
+        event = {
+            "detail-type": "Scheduled Event",
+            "source": "aws.events",
+            "detail": {},
+            "version": "0",
+            "id": "scheduled",
+        }
         event |= {"account": ACCOUNT_ID, "region": REGION, "time": timestamp(), "resources": []}
         return self.function.invoke(json.dumps(event))
 
@@ -134,4 +158,6 @@ class Deployment:
     def waiting(self, queue_name: str | None = None) -> list[str]:
         """The bodies of all messages of a queue, in flight or not."""
         with LOCK:
-            return [message.body for message in backends.sqs().queues[queue_name or self.WORK]._messages]
+            return [
+                message.body for message in backends.sqs().queues[queue_name or self.WORK]._messages
+            ]

@@ -14,7 +14,9 @@ def document(action: str, members: dict) -> str:
 
 def xml(value: object) -> str:
     if isinstance(value, dict):
-        return "".join(f"<{name}>{xml(inner)}</{name}>" for name, inner in value.items() if inner is not None)
+        return "".join(
+            f"<{name}>{xml(inner)}</{name}>" for name, inner in value.items() if inner is not None
+        )
     if isinstance(value, list):
         return "".join(f"<item>{xml(inner)}</item>" for inner in value)
     if isinstance(value, bool):

@@ -3,13 +3,13 @@
 import uuid
 from collections import deque
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from .settings import ACCOUNT_ID, REGION
 
 
 def timestamp() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class EventBus:
@@ -17,7 +17,9 @@ class EventBus:
         self.published: deque[dict] = deque(maxlen=10_000)
         self.subscribers: list[Callable[[dict], None]] = []
 
-    def publish(self, source: str, detail_type: str, detail: dict, resources: list[str] | None = None) -> None:
+    def publish(
+        self, source: str, detail_type: str, detail: dict, resources: list[str] | None = None
+    ) -> None:
         event = {
             "version": "0",
             "id": str(uuid.uuid4()),

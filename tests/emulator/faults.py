@@ -74,10 +74,18 @@ class Faults:
 def error_response(call: Call, json_protocol: bool, code: str, message: str) -> tuple[str, bytes]:
     """Content type and body of an error in the protocol that the call was made in."""
     if json_protocol:
-        return "application/x-amz-json-1.0", json.dumps({"__type": code, "message": message}).encode()
+        return "application/x-amz-json-1.0", json.dumps(
+            {"__type": code, "message": message}
+        ).encode()
     code, message = escape(code), escape(message)
     if call.service == "ec2":
         error = f"<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message></Error></Errors>"
-        return "text/xml", f"{error}<RequestID>emulator-{call.number}</RequestID></Response>".encode()
+        return (
+            "text/xml",
+            f"{error}<RequestID>emulator-{call.number}</RequestID></Response>".encode(),
+        )
     error = f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error>"
-    return "text/xml", f"{error}<RequestId>emulator-{call.number}</RequestId></ErrorResponse>".encode()
+    return (
+        "text/xml",
+        f"{error}<RequestId>emulator-{call.number}</RequestId></ErrorResponse>".encode(),
+    )

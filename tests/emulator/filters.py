@@ -31,7 +31,11 @@ def matcher(values: list[str]) -> Callable[[Any], bool]:
 
     def matches(field: Any) -> bool:
         texts = field if isinstance(field, list) else [field]
-        return any(text in exact or any(p.fullmatch(str(text)) for p in patterns) for text in texts if text is not None)
+        return any(
+            text in exact or any(p.fullmatch(str(text)) for p in patterns)
+            for text in texts
+            if text is not None
+        )
 
     return matches
 
@@ -50,10 +54,19 @@ def field_reader(name: str, fields: Fields) -> Callable[[Any], Any]:
     raise EC2ClientError("InvalidParameterValue", f"The filter '{name}' is invalid")
 
 
-def keep(resources: Iterable[Any], filters: dict[str, list[str]] | None, fields: Fields) -> list[Any]:
+def keep(
+    resources: Iterable[Any], filters: dict[str, list[str]] | None, fields: Fields
+) -> list[Any]:
     tests = []
     for name, values in (filters or {}).items():
         if len(values) > 200:
-            raise EC2ClientError("FilterLimitExceeded", "The maximum number of filter values specified on a single call is 200")
+            raise EC2ClientError(
+                "FilterLimitExceeded",
+                "The maximum number of filter values specified on a single call is 200",
+            )
         tests.append((field_reader(name, fields), matcher(values)))
-    return [resource for resource in resources if all(matches(read(resource)) for read, matches in tests)]
+    return [
+        resource
+        for resource in resources
+        if all(matches(read(resource)) for read, matches in tests)
+    ]

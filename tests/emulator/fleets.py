@@ -21,7 +21,10 @@ from . import backends, filters, paging
 FLEET_TAG = "aws:ec2:fleet-id"
 REQUEST_TAG = "aws:ec2spot:fleet-request-id"
 LIVE = ("submitted", "active", "modifying")
-FIELDS: filters.Fields = {"fleet-state": lambda fleet: fleet.state, "type": lambda fleet: fleet.type}
+FIELDS: filters.Fields = {
+    "fleet-state": lambda fleet: fleet.state,
+    "type": lambda fleet: fleet.type,
+}
 
 
 @dataclass
@@ -39,8 +42,17 @@ class Fleet:
 
     def instances(self) -> list[Instance]:
         tag = REQUEST_TAG if self.is_request else FLEET_TAG
-        everything = (i for reservation in self.ec2_backend.reservations.values() for i in reservation.instances)
-        return [i for i in everything if filters.tags_of(i).get(tag) == self.id and i.state not in ("shutting-down", "terminated")]
+        everything = (
+            i
+            for reservation in self.ec2_backend.reservations.values()
+            for i in reservation.instances
+        )
+        return [
+            i
+            for i in everything
+            if filters.tags_of(i).get(tag) == self.id
+            and i.state not in ("shutting-down", "terminated")
+        ]
 
     def delete(self, with_instances: bool) -> tuple[str, str]:
         """Returns the state before and after."""
@@ -57,7 +69,11 @@ def known(backend: EC2Backend) -> dict[str, Fleet]:
 
 
 def asked_for(response: Any, prefix: str, ids: list[str], missing: str) -> list[Fleet]:
-    fleets = {fleet_id: fleet for fleet_id, fleet in known(response.ec2_backend).items() if fleet_id.startswith(prefix)}
+    fleets = {
+        fleet_id: fleet
+        for fleet_id, fleet in known(response.ec2_backend).items()
+        if fleet_id.startswith(prefix)
+    }
     for fleet_id in ids:
         if fleet_id not in fleets:
             raise EC2ClientError(missing, f"The fleet ID '{fleet_id}' does not exist")
@@ -71,11 +87,24 @@ def tags(fleet: Fleet) -> list[dict[str, str]]:
 def describe_fleets(response: Fleets) -> ActionResult:
     response.error_on_dryrun()
     ids, asked = response._get_param("FleetIds", []), response._filters_from_querystring()
-    listed = [f for f in asked_for(response, "fleet-", ids, "InvalidFleetId.NotFound") if ids or f.type != "instant"]
+    listed = [
+        f
+        for f in asked_for(response, "fleet-", ids, "InvalidFleetId.NotFound")
+        if ids or f.type != "instant"
+    ]
     size = paging.checked_size(response._get_param("MaxResults"), 1, 1000)
-    shown, token = paging.page(filters.keep(listed, asked, FIELDS), response._get_param("NextToken"), size, asked)
+    shown, token = paging.page(
+        filters.keep(listed, asked, FIELDS), response._get_param("NextToken"), size, asked
+    )
     described = [
-        {"FleetId": f.id, "FleetState": f.state, "Type": f.type, "CreateTime": f.created_at, "Tags": tags(f)} for f in shown
+        {
+            "FleetId": f.id,
+            "FleetState": f.state,
+            "Type": f.type,
+            "CreateTime": f.created_at,
+            "Tags": tags(f),
+        }
+        for f in shown
     ]
     return ActionResult({"Fleets": described, "NextToken": token})
 
@@ -91,7 +120,10 @@ def describe_spot_fleet_requests(response: SpotFleets) -> ActionResult:
             "SpotFleetRequestId": f.id,
             "SpotFleetRequestState": f.state,
             "CreateTime": f.created_at,
-            "SpotFleetRequestConfig": {"Type": f.type, "LaunchSpecifications": [{"KeyName": f.key_name}]},
+            "SpotFleetRequestConfig": {
+                "Type": f.type,
+                "LaunchSpecifications": [{"KeyName": f.key_name}],
+            },
             "Tags": tags(f),
         }
         for f in shown
@@ -104,12 +136,20 @@ def delete_fleets(response: Fleets) -> ActionResult:
     with_instances = response._get_bool_param("TerminateInstances")
     gone, refused = each(response, "fleet-", response._get_param("FleetIds", []))
     if any(fleet.type == "instant" for fleet in gone) and not with_instances:
-        raise EC2ClientError("NoTerminateInstancesNotSupported", "An instant fleet is deleted only with its instances")
+        raise EC2ClientError(
+            "NoTerminateInstancesNotSupported",
+            "An instant fleet is deleted only with its instances",
+        )
     deleted = []
     for fleet in gone:
         before, after = fleet.delete(with_instances)
-        deleted.append({"FleetId": fleet.id, "PreviousFleetState": before, "CurrentFleetState": after})
-    errors = [{"FleetId": i, "Error": {"Code": "fleetIdDoesNotExist", "Message": "no such fleet"}} for i in refused]
+        deleted.append(
+            {"FleetId": fleet.id, "PreviousFleetState": before, "CurrentFleetState": after}
+        )
+    errors = [
+        {"FleetId": i, "Error": {"Code": "fleetIdDoesNotExist", "Message": "no such fleet"}}
+        for i in refused
+    ]
     return ActionResult({"SuccessfulFleetDeletions": deleted, "UnsuccessfulFleetDeletions": errors})
 
 
@@ -122,7 +162,13 @@ def cancel_spot_fleet_requests(response: SpotFleets) -> ActionResult:
         before, after = fleet.delete(with_instances)
         states = {"PreviousSpotFleetRequestState": before, "CurrentSpotFleetRequestState": after}
         cancelled.append({"SpotFleetRequestId": fleet.id} | states)
-    errors = [{"SpotFleetRequestId": i, "Error": {"Code": "fleetRequestIdDoesNotExist", "Message": "no such request"}} for i in refused]
+    errors = [
+        {
+            "SpotFleetRequestId": i,
+            "Error": {"Code": "fleetRequestIdDoesNotExist", "Message": "no such request"},
+        }
+        for i in refused
+    ]
     return ActionResult({"SuccessfulFleetRequests": cancelled, "UnsuccessfulFleetRequests": errors})
 
 

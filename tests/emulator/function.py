@@ -53,7 +53,11 @@ class Sandbox:
             if self.process.poll() is not None:
                 message = f"RequestId: {invocation.request_id} Error: Runtime exited with status {self.process.returncode}"
                 invocation.end(error={"errorType": "Runtime.ExitError", "errorMessage": message})
-            elif time.time() > (invocation.deadline if invocation.started_at else invocation.asked_at + INITIALIZATION_TIMEOUT):
+            elif time.time() > (
+                invocation.deadline
+                if invocation.started_at
+                else invocation.asked_at + INITIALIZATION_TIMEOUT
+            ):
                 message = f"RequestId: {invocation.request_id} Error: Task timed out after {invocation.timeout:.2f} seconds"
                 invocation.end(error={"errorType": "Sandbox.Timedout", "errorMessage": message})
                 self.kill()

@@ -20,7 +20,11 @@ from .timeline import TIMELINE
 
 
 def members(backend: AutoScalingBackend) -> dict[str, InstanceState]:
-    return {member.instance_id: member for group in backend.autoscaling_groups.values() for member in group.instance_states}
+    return {
+        member.instance_id: member
+        for group in backend.autoscaling_groups.values()
+        for member in group.instance_states
+    }
 
 
 def activities(backend: AutoScalingBackend) -> list[TerminateInstanceActivity]:
@@ -29,9 +33,18 @@ def activities(backend: AutoScalingBackend) -> list[TerminateInstanceActivity]:
 
 
 def describe_scaling_activities(response: AutoScalingResponse) -> ActionResult:
-    wanted, size = response._get_param("AutoScalingGroupName"), response._get_int_param("MaxRecords") or 100
-    listed = [activity for activity in activities(response.autoscaling_backend) if wanted in (None, activity.auto_scaling_group_name)]
-    shown, token = paging.page(listed, response._get_param("NextToken"), size, wanted, AutoscalingClientError)
+    wanted, size = (
+        response._get_param("AutoScalingGroupName"),
+        response._get_int_param("MaxRecords") or 100,
+    )
+    listed = [
+        activity
+        for activity in activities(response.autoscaling_backend)
+        if wanted in (None, activity.auto_scaling_group_name)
+    ]
+    shown, token = paging.page(
+        listed, response._get_param("NextToken"), size, wanted, AutoscalingClientError
+    )
     return ActionResult({"Activities": shown, "NextToken": token})
 
 
@@ -51,8 +64,12 @@ def begin_termination(group: FakeAutoScalingGroup, member: InstanceState) -> Non
         return
     member.lifecycle_state = "Terminating:Wait"
     backend = group.autoscaling_backend
-    activities(backend).insert(0, TerminateInstanceActivity(member.instance, group.desired_capacity))
-    if not lifecycle_hooks.open_actions(backend, group.name, member.instance_id, lambda: proceed(group, member)):
+    activities(backend).insert(
+        0, TerminateInstanceActivity(member.instance, group.desired_capacity)
+    )
+    if not lifecycle_hooks.open_actions(
+        backend, group.name, member.instance_id, lambda: proceed(group, member)
+    ):
         proceed(group, member)
 
 
@@ -73,7 +90,12 @@ def leave(group: FakeAutoScalingGroup, member: InstanceState) -> None:
         "EC2InstanceId": member.instance_id,
         "Description": f"Terminating EC2 instance: {member.instance_id}",
     }
-    BUS.publish("aws.autoscaling", "EC2 Instance Terminate Successful", detail, [group.arn, instance_arn(member.instance_id)])
+    BUS.publish(
+        "aws.autoscaling",
+        "EC2 Instance Terminate Successful",
+        detail,
+        [group.arn, instance_arn(member.instance_id)],
+    )
     settle(group)
 
 
@@ -82,7 +104,10 @@ def notice_terminated(backend: AutoScalingBackend, ids: list[str]) -> None:
     known = members(backend)
     for member in (known[instance_id] for instance_id in ids if instance_id in known):
         group = member.auto_scaling_group
-        TIMELINE.later(SETTINGS.health_check, lambda group=group, member=member: begin_termination(group, member))
+        TIMELINE.later(
+            SETTINGS.health_check,
+            lambda group=group, member=member: begin_termination(group, member),
+        )
 
 
 def set_desired_capacity(group: FakeAutoScalingGroup, capacity: int | None) -> None:
@@ -90,10 +115,14 @@ def set_desired_capacity(group: FakeAutoScalingGroup, capacity: int | None) -> N
     settle(group)
 
 
-def terminate_instance(backend: AutoScalingBackend, instance_id: str, should_decrement: bool) -> TerminateInstanceActivity:
+def terminate_instance(
+    backend: AutoScalingBackend, instance_id: str, should_decrement: bool
+) -> TerminateInstanceActivity:
     member = members(backend).get(instance_id)
     if member is None:
-        raise ValidationError(f"Instance Id not found - No managed instance found for instance ID: {instance_id}")
+        raise ValidationError(
+            f"Instance Id not found - No managed instance found for instance ID: {instance_id}"
+        )
     group = member.auto_scaling_group
     original_size = group.desired_capacity
     if should_decrement and group.desired_capacity <= group.min_size:
@@ -112,7 +141,9 @@ def delete_auto_scaling_group(response: AutoScalingResponse) -> EmptyResult:
     backend, name = response.autoscaling_backend, response._get_param("AutoScalingGroupName")
     group = backend.autoscaling_groups.get(name)
     if group is None:
-        raise ValidationError(f"AutoScalingGroup name not found - AutoScalingGroup '{name}' not found")
+        raise ValidationError(
+            f"AutoScalingGroup name not found - AutoScalingGroup '{name}' not found"
+        )
     forced = response._get_bool_param("ForceDelete", False)
     if group.instance_states and not forced:
         raise AutoscalingClientError(

@@ -8,7 +8,13 @@ from typing import Any
 from moto.core.utils import utcnow
 from moto.ec2.exceptions import EC2ClientError, InvalidInstanceIdError, OperationNotPermitted4
 from moto.ec2.models.core import TaggedEC2Resource
-from moto.ec2.models.instances import Instance, InstanceBackend, InstanceState, Reservation, StateReason
+from moto.ec2.models.instances import (
+    Instance,
+    InstanceBackend,
+    InstanceState,
+    Reservation,
+    StateReason,
+)
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix
 
@@ -29,7 +35,9 @@ FIELDS: filters.Fields = {
     "key-name": lambda instance: instance.key_name,
     "owner-id": lambda instance: instance.owner_id,
     "private-ip-address": lambda instance: first_interface(instance, "private_ip_address"),
-    "spot-instance-request-id": lambda instance: getattr(instance, "spot_instance_request_id", None),
+    "spot-instance-request-id": lambda instance: getattr(
+        instance, "spot_instance_request_id", None
+    ),
     "subnet-id": lambda instance: instance.subnet_id,
     "vpc-id": lambda instance: instance.vpc_id,
 }
@@ -77,7 +85,9 @@ def described(instance: Instance) -> dict[str, Any]:
         "instanceLifecycle": instance.lifecycle,
         "spotInstanceRequestId": getattr(instance, "spot_instance_request_id", None),
         "networkInterfaceSet": [described_interface(nic) for nic in instance.nics.values()],
-        "tagSet": [{"key": key, "value": value} for key, value in filters.tags_of(instance).items()],
+        "tagSet": [
+            {"key": key, "value": value} for key, value in filters.tags_of(instance).items()
+        ],
     }
 
 
@@ -98,17 +108,22 @@ def describe_instances(response: InstanceResponse) -> str:
     size = paging.checked_size(response._get_param("MaxResults"), 5, 1000)
     if wanted and size:
         raise EC2ClientError(
-            "InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults"
+            "InvalidParameterCombination",
+            "The parameter instancesSet cannot be used with the parameter maxResults",
         )
     asked = response._filters_from_querystring()
     backend = response.ec2_backend
     if wanted:
         listed = filters.keep(existing(backend, wanted), asked, FIELDS)
     else:
-        everything = (i for reservation in backend.reservations.values() for i in reservation.instances)
+        everything = (
+            i for reservation in backend.reservations.values() for i in reservation.instances
+        )
         listed = filters.keep(everything, asked, FIELDS)
     shown, token = paging.page(listed, response._get_param("NextToken"), size, asked)
-    return ec2_xml.document("DescribeInstances", {"reservationSet": by_reservation(shown), "nextToken": token})
+    return ec2_xml.document(
+        "DescribeInstances", {"reservationSet": by_reservation(shown), "nextToken": token}
+    )
 
 
 def by_reservation(instances: list[Instance]) -> list[dict[str, Any]]:
@@ -132,7 +147,9 @@ def existing(backend: InstanceBackend, ids: list[str]) -> list[Instance]:
     for instance_id in ids:
         if not WELL_FORMED_ID.fullmatch(instance_id):
             raise EC2ClientError("InvalidInstanceID.Malformed", f'Invalid id: "{instance_id}"')
-    known = {i.id: i for reservation in backend.reservations.values() for i in reservation.instances}
+    known = {
+        i.id: i for reservation in backend.reservations.values() for i in reservation.instances
+    }
     unknown = [instance_id for instance_id in ids if instance_id not in known]
     if unknown:
         raise InvalidInstanceIdError(unknown)
@@ -143,16 +160,27 @@ def terminate_instances(response: InstanceResponse) -> str:
     """A protected instance saves those of its availability zone; those of other zones go, and the call fails."""
     ids = response._get_param("InstanceIds", [])
     if not ids:
-        raise EC2ClientError("MissingParameter", "The request must contain the parameter InstanceId")
+        raise EC2ClientError(
+            "MissingParameter", "The request must contain the parameter InstanceId"
+        )
     instances = existing(response.ec2_backend, ids)
-    protected = [instance for instance in instances if str(instance.disable_api_termination).lower() == "true"]
+    protected = [
+        instance
+        for instance in instances
+        if str(instance.disable_api_termination).lower() == "true"
+    ]
     if response._get_param("DryRun", False) and protected:
         raise OperationNotPermitted4(protected[0].id)
     response.error_on_dryrun()
     spared_zones = {instance.placement.zone for instance in protected}
     ended = [instance for instance in instances if instance.placement.zone not in spared_zones]
     changes = [
-        {"instanceId": i.id, "previousState": state(i.terminate()), "currentState": state(i.instance_state)} for i in ended
+        {
+            "instanceId": i.id,
+            "previousState": state(i.terminate()),
+            "currentState": state(i.instance_state),
+        }
+        for i in ended
     ]
     for listener in on_termination:
         listener([instance.id for instance in ended])
@@ -172,7 +200,9 @@ def terminate(instance: Instance) -> InstanceState:
         return previous
     enter(instance, "shutting-down", 32)
     instance._reason = f"User initiated ({utcnow().strftime('%Y-%m-%d %H:%M:%S GMT')})"
-    instance.state_reason = StateReason("Client.UserInitiatedShutdown: User initiated shutdown", "Client.UserInitiatedShutdown")
+    instance.state_reason = StateReason(
+        "Client.UserInitiatedShutdown: User initiated shutdown", "Client.UserInitiatedShutdown"
+    )
     spot_requests.close_for(instance)
     TIMELINE.later(SETTINGS.shutting_down, lambda: finish_termination(instance))
     return previous

@@ -8,11 +8,15 @@ from moto.ec2.responses.key_pairs import KeyPairs
 def delete_key_pair(response: KeyPairs) -> ActionResult:
     name, key_pair_id = response._get_param("KeyName"), response._get_param("KeyPairId")
     if not name and not key_pair_id:
-        raise EC2ClientError("MissingParameter", "The request must contain the parameter KeyName or KeyPairId")
+        raise EC2ClientError(
+            "MissingParameter", "The request must contain the parameter KeyName or KeyPairId"
+        )
     response.error_on_dryrun()
     backend = response.ec2_backend
     if key_pair_id:
-        name = next((key.key_name for key in backend.key_pairs.values() if key.id == key_pair_id), None)
+        name = next(
+            (key.key_name for key in backend.key_pairs.values() if key.id == key_pair_id), None
+        )
     key_pair = backend.delete_key_pair(name)
     if key_pair:
         backend.tags.pop(key_pair.id, None)

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from moto.autoscaling.exceptions import ValidationError
 from moto.autoscaling.models import AutoScalingBackend, LifecycleHook
@@ -44,7 +44,10 @@ def actions(backend: AutoScalingBackend) -> list[LifecycleAction]:
 
 def put_lifecycle_hook(response: AutoScalingResponse) -> EmptyResult:
     backend = response.autoscaling_backend
-    name, group_name = response._get_param("LifecycleHookName"), response._get_param("AutoScalingGroupName")
+    name, group_name = (
+        response._get_param("LifecycleHookName"),
+        response._get_param("AutoScalingGroupName"),
+    )
     if group_name not in backend.autoscaling_groups:
         raise ValidationError("AutoScalingGroup name not found - null")
     hook = backend.lifecycle_hooks.get(f"{group_name}_{name}")
@@ -52,15 +55,23 @@ def put_lifecycle_hook(response: AutoScalingResponse) -> EmptyResult:
     if hook is None:
         hook = LifecycleHook(name, group_name, None, None, None)
         hook.notification_target_arn = hook.role_arn = hook.notification_metadata = None
-    hook.lifecycle_transition = response._get_param("LifecycleTransition") or hook.lifecycle_transition
+    hook.lifecycle_transition = (
+        response._get_param("LifecycleTransition") or hook.lifecycle_transition
+    )
     if hook.lifecycle_transition not in TRANSITIONS:
         raise ValidationError("LifecycleTransition must be one of " + ", ".join(TRANSITIONS))
     hook.heartbeat_timeout = response._get_int_param("HeartbeatTimeout") or hook.heartbeat_timeout
     hook.default_result = response._get_param("DefaultResult") or hook.default_result
-    hook.notification_target_arn = response._get_param("NotificationTargetARN") or hook.notification_target_arn
+    hook.notification_target_arn = (
+        response._get_param("NotificationTargetARN") or hook.notification_target_arn
+    )
     hook.role_arn = response._get_param("RoleARN") or hook.role_arn
-    hook.notification_metadata = response._get_param("NotificationMetadata") or hook.notification_metadata
-    hook.global_timeout = int(min(100 * hook.heartbeat_timeout, LONGEST_WAIT, SETTINGS.global_timeout or LONGEST_WAIT))
+    hook.notification_metadata = (
+        response._get_param("NotificationMetadata") or hook.notification_metadata
+    )
+    hook.global_timeout = int(
+        min(100 * hook.heartbeat_timeout, LONGEST_WAIT, SETTINGS.global_timeout or LONGEST_WAIT)
+    )
     backend.lifecycle_hooks[f"{group_name}_{name}"] = hook
     if is_new:
         tell(hook, test_notification(backend, group_name))
@@ -80,7 +91,7 @@ def test_notification(backend: AutoScalingBackend, group_name: str) -> dict[str,
 
 
 def now_text() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 def tell(hook: LifecycleHook, message: dict[str, str]) -> None:
@@ -90,13 +101,21 @@ def tell(hook: LifecycleHook, message: dict[str, str]) -> None:
         backends.sqs().send_message(target.rsplit(":", 1)[1], json.dumps(message))
 
 
-def open_actions(backend: AutoScalingBackend, group_name: str, instance_id: str, when_over: Callable[[], None]) -> bool:
+def open_actions(
+    backend: AutoScalingBackend, group_name: str, instance_id: str, when_over: Callable[[], None]
+) -> bool:
     """Opens an action for each termination hook of the group; False if there is none."""
-    hooks = [h for h in backend.describe_lifecycle_hooks(group_name) if h.lifecycle_transition == TERMINATING]
+    hooks = [
+        h
+        for h in backend.describe_lifecycle_hooks(group_name)
+        if h.lifecycle_transition == TERMINATING
+    ]
     for hook in hooks:
         started_at = time.time()
         expires_at = started_at + min(hook.heartbeat_timeout, hook.global_timeout)
-        action = LifecycleAction(group_name, hook, instance_id, when_over, str(uuid.uuid4()), started_at, expires_at)
+        action = LifecycleAction(
+            group_name, hook, instance_id, when_over, str(uuid.uuid4()), started_at, expires_at
+        )
         actions(backend).append(action)
         TIMELINE.later(expires_at - started_at, lambda action=action: expire(backend, action))
         announce(backend, action)
@@ -116,7 +135,12 @@ def announce(backend: AutoScalingBackend, action: LifecycleAction) -> None:
     }
     if hook.notification_metadata:
         detail["NotificationMetadata"] = hook.notification_metadata
-    message = {"AccountId": backend.account_id, "RequestId": str(uuid.uuid4()), "Service": "AWS Auto Scaling", "Time": now_text()}
+    message = {
+        "AccountId": backend.account_id,
+        "RequestId": str(uuid.uuid4()),
+        "Service": "AWS Auto Scaling",
+        "Time": now_text(),
+    }
     tell(hook, message | detail)
     group_arn = backend.autoscaling_groups[action.group_name].arn
     BUS.publish("aws.autoscaling", "EC2 Instance-terminate Lifecycle Action", detail, [group_arn])
@@ -134,7 +158,11 @@ def expire(backend: AutoScalingBackend, action: LifecycleAction) -> None:
 
 def end(backend: AutoScalingBackend, action: LifecycleAction, result: str) -> None:
     """Ends one action; ABANDON ends the instance's other actions with it."""
-    same_instance = [a for a in actions(backend) if (a.group_name, a.instance_id) == (action.group_name, action.instance_id)]
+    same_instance = [
+        a
+        for a in actions(backend)
+        if (a.group_name, a.instance_id) == (action.group_name, action.instance_id)
+    ]
     over = same_instance if result == "ABANDON" else [action]
     for ended in over:
         actions(backend).remove(ended)
@@ -155,7 +183,12 @@ def named_action(response: AutoScalingResponse) -> LifecycleAction:
     for action in actions(response.autoscaling_backend):
         by_instance = instance_id in (None, action.instance_id)
         by_token = token in (None, action.token)
-        if (action.group_name, action.hook.name) == (group_name, hook_name) and by_instance and by_token and (instance_id or token):
+        if (
+            (action.group_name, action.hook.name) == (group_name, hook_name)
+            and by_instance
+            and by_token
+            and (instance_id or token)
+        ):
             return action
     whose = f"token {token}" if token else f"instance ID {instance_id}"
     raise ValidationError(f"No active Lifecycle Action found with {whose}")

@@ -19,7 +19,11 @@ Refusal = type[ServiceException]
 
 
 def page(
-    items: list[Any], token: str | None, size: int | None, question: Any, refusal: Refusal = EC2ClientError
+    items: list[Any],
+    token: str | None,
+    size: int | None,
+    question: Any,
+    refusal: Refusal = EC2ClientError,
 ) -> tuple[list[Any], str | None]:
     """The page that the token asks for. A token is good only for the question it was given for."""
     start = start_of(token, question, refusal)
@@ -46,13 +50,16 @@ def start_of(token: str | None, question: Any, refusal: Refusal) -> int:
     raise refusal("InvalidNextToken", "The token is not valid for this request")
 
 
-def checked_size(text: str | None, least: int, most: int, refusal: Refusal = EC2ClientError) -> int | None:
+def checked_size(
+    text: str | None, least: int, most: int, refusal: Refusal = EC2ClientError
+) -> int | None:
     """MaxResults as a number, refused when AWS would refuse it."""
     if text is None:
         return None
     size = int(text)
     if not least <= size <= most:
         raise refusal(
-            "InvalidParameterValue", f"Value ( {size} ) for parameter maxResults is invalid. Expecting {least} to {most}."
+            "InvalidParameterValue",
+            f"Value ( {size} ) for parameter maxResults is invalid. Expecting {least} to {most}.",
         )
     return size

@@ -15,7 +15,9 @@ def mark_received(message: Message, visibility_timeout: int | None = None) -> No
     moto_mark_received(message, visibility_timeout)
 
 
-def change_message_visibility(backend: SQSBackend, queue_name: str, receipt_handle: str, visibility_timeout: int) -> None:
+def change_message_visibility(
+    backend: SQSBackend, queue_name: str, receipt_handle: str, visibility_timeout: int
+) -> None:
     queue = backend.get_queue(queue_name)
     message = next((m for m in queue._messages if m.had_receipt_handle(receipt_handle)), None)
     if message is None:

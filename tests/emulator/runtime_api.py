@@ -45,7 +45,18 @@ class Invocation:
             self.ended.set()
 
     def shown(self) -> dict:
-        names = ("request_id", "source", "attempt", "payload", "cold", "started_at", "seconds", "reply", "error", "logs")
+        names = (
+            "request_id",
+            "source",
+            "attempt",
+            "payload",
+            "cold",
+            "started_at",
+            "seconds",
+            "reply",
+            "error",
+            "logs",
+        )
         return {name: getattr(self, name) for name in names}
 
 
@@ -74,7 +85,9 @@ class RuntimeApi:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
         self._server.daemon_threads = True
         self.address = f"127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        ).start()
 
     def offer(self, invocation: Invocation) -> None:
         with self._changed:
@@ -117,7 +130,11 @@ class RuntimeApi:
             return respond(request, 202, {"status": "OK"})
         named = len(parts) == 3 and parts[0] == "invocation" and parts[2] in ("response", "error")
         if not named or not self.current or parts[1] != self.current.request_id:
-            return respond(request, 400, {"errorMessage": "no such invocation", "errorType": "InvalidRequestID"})
+            return respond(
+                request,
+                400,
+                {"errorMessage": "no such invocation", "errorType": "InvalidRequestID"},
+            )
         if parts[2] == "response":
             self.current.end(reply=body)
         else:
@@ -130,12 +147,18 @@ def error_of(body: str) -> dict:
         error = json.loads(body)
     except ValueError:
         error = None
-    return error if isinstance(error, dict) and error else {"errorType": "Unreadable", "errorMessage": body}
+    return (
+        error
+        if isinstance(error, dict) and error
+        else {"errorType": "Unreadable", "errorMessage": body}
+    )
 
 
 def read_body(request: BaseHTTPRequestHandler) -> str:
     if request.headers.get("Transfer-Encoding", "").lower() != "chunked":
-        return request.rfile.read(int(request.headers.get("Content-Length") or 0)).decode("utf-8", "replace")
+        return request.rfile.read(int(request.headers.get("Content-Length") or 0)).decode(
+            "utf-8", "replace"
+        )
     body = b""
     while size := int(request.rfile.readline().split(b";")[0], 16):
         body += request.rfile.read(size)
@@ -145,11 +168,20 @@ def read_body(request: BaseHTTPRequestHandler) -> str:
     return body.decode("utf-8", "replace")
 
 
-def respond(request: BaseHTTPRequestHandler, status: int, body: str | dict, headers: dict[str, str] | None = None) -> None:
+def respond(
+    request: BaseHTTPRequestHandler,
+    status: int,
+    body: str | dict,
+    headers: dict[str, str] | None = None,
+) -> None:
     data = (body if isinstance(body, str) else json.dumps(body)).encode()
     try:
         request.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **(headers or {})}.items():
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(data)),
+            **(headers or {}),
+        }.items():
             request.send_header(name, value)
         request.end_headers()
         request.wfile.write(data)

@@ -25,7 +25,12 @@ def machine_name(executor: str, age: float, token: str = "abcdef123") -> str:
 
 
 def start_worker(
-    executor: str, age: float, parent: str | None = None, state: str = "running", spot: bool = False, **instance: object
+    executor: str,
+    age: float,
+    parent: str | None = None,
+    state: str = "running",
+    spot: bool = False,
+    **instance: object,
 ) -> Worker:
     """A worker and its key pair; without `parent` its manager was cut off before it set the tags."""
     name = machine_name(executor, age)

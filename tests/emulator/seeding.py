@@ -1,12 +1,13 @@
 """Seeding puts resources of any age and state straight into the account: 10,000 instances in a second or two.
 
-`seed` takes {"instances": [...], "key_pairs": [...]} and so on (see MAKERS), each entry with an optional `count`; in its texts `{n}` is the entry's number and `{n:08x}` the same as eight hex digits. Ages are seconds.
+`seed` takes {"instances": [...], "key_pairs": [...]} and so on (see MAKERS), each entry with an optional `count`.
+In its texts `{n}` is the entry's number, and `{n:08x}` the same as eight hex digits. Ages are in seconds.
 """
 
 import copy
 import itertools
 import random
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from moto.autoscaling.models import InstanceState as GroupMember
@@ -18,7 +19,14 @@ from moto.ec2.models.spot_requests import LaunchSpecification, SpotInstanceReque
 from . import backends, fleets
 from .settings import REGION
 
-STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+STATE_CODES = {
+    "pending": 0,
+    "running": 16,
+    "shutting-down": 32,
+    "terminated": 48,
+    "stopping": 64,
+    "stopped": 80,
+}
 _numbers = itertools.count(1)
 
 
@@ -69,7 +77,13 @@ def blank_instance(backend: Any, zone: str, attached_age: float) -> Instance:
     pattern = backends.own(backend, "seeding_pattern", dict)
     if "instance" not in pattern:
         reservation = backend.run_instances(
-            None, 1, None, [], instance_type="t3.micro", is_instance_type_default=False, region_name=REGION
+            None,
+            1,
+            None,
+            [],
+            instance_type="t3.micro",
+            is_instance_type_default=False,
+            region_name=REGION,
         )
         pattern["instance"] = reservation.instances[0]
         pattern["instance"].teardown_defaults()
@@ -80,7 +94,11 @@ def blank_instance(backend: Any, zone: str, attached_age: float) -> Instance:
     made._placement.zone = zone
     made.block_device_mapping = type(made.block_device_mapping)()
     nic = copy.copy(pattern["instance"].nics[0])
-    nic.id, nic.attachment_id, nic.instance = f"eni-{random_hex()}", f"eni-attach-{random_hex()}", made
+    nic.id, nic.attachment_id, nic.instance = (
+        f"eni-{random_hex()}",
+        f"eni-attach-{random_hex()}",
+        made,
+    )
     nic.attach_time = ago(attached_age)
     made.nics = {0: nic}
     backend.enis[nic.id] = nic
@@ -90,14 +108,18 @@ def blank_instance(backend: Any, zone: str, attached_age: float) -> Instance:
 def join(made: Instance, group_name: str, lifecycle_state: str, scale_in_protected: bool) -> None:
     """As AttachInstances: the desired capacity grows by one."""
     group = backends.autoscaling().autoscaling_groups[group_name]
-    member = GroupMember(made, lifecycle_state, protected_from_scale_in=scale_in_protected, autoscaling_group=group)
+    member = GroupMember(
+        made, lifecycle_state, protected_from_scale_in=scale_in_protected, autoscaling_group=group
+    )
     group.instance_states.append(member)
     group.desired_capacity += 1
     group.max_size = max(group.max_size, group.desired_capacity)
     backends.ec2().tags[made.id]["aws:autoscaling:groupName"] = group_name
 
 
-def key_pair(name: str, age: float = 0.0, tags: dict[str, str] | None = None, id: str | None = None) -> str:
+def key_pair(
+    name: str, age: float = 0.0, tags: dict[str, str] | None = None, id: str | None = None
+) -> str:
     backend = backends.ec2()
     made = KeyPair(name, "rsa", "00:00", b"", b"", tags or {}, backend)
     if id:
@@ -123,7 +145,9 @@ def spot_request(
     made._status_code = status_code or ("fulfilled" if state == "active" else "pending-evaluation")
     made.created_at = ago(age)
     made.price, made.type, made.launch_group = "0.050000", "one-time", None
-    made.launch_specification = LaunchSpecification(None, None, None, key_name, "t3.micro", None, False, None)
+    made.launch_specification = LaunchSpecification(
+        None, None, None, key_name, "t3.micro", None, False, None
+    )
     made.instance = find_instance(instance_id) if instance_id else None
     if made.instance:
         made.instance.spot_instance_request_id, made.instance.lifecycle = made.id, "spot"
@@ -143,22 +167,36 @@ def address(
     made = backend.allocate_address("vpc", tags=tags or {})
     made.service_managed, made.network_border_group = service_managed, network_border_group
     if instance_id:
-        backend.associate_address(instance=find_instance(instance_id), allocation_id=made.allocation_id)
+        backend.associate_address(
+            instance=find_instance(instance_id), allocation_id=made.allocation_id
+        )
     return made.allocation_id
 
 
 def fleet(
-    type: str = "maintain", state: str = "active", age: float = 0.0, tags: dict[str, str] | None = None, id: str | None = None
+    type: str = "maintain",
+    state: str = "active",
+    age: float = 0.0,
+    tags: dict[str, str] | None = None,
+    id: str | None = None,
 ) -> str:
     """An EC2 fleet; instances with the tag `aws:ec2:fleet-id` are its own."""
-    return add_fleet(fleets.Fleet(id or f"fleet-{random_hex(32)}", ago(age), None, type, state), tags)
+    return add_fleet(
+        fleets.Fleet(id or f"fleet-{random_hex(32)}", ago(age), None, type, state), tags
+    )
 
 
 def spot_fleet_request(
-    key_name: str | None = None, state: str = "active", age: float = 0.0, tags: dict[str, str] | None = None, id: str | None = None
+    key_name: str | None = None,
+    state: str = "active",
+    age: float = 0.0,
+    tags: dict[str, str] | None = None,
+    id: str | None = None,
 ) -> str:
     """A spot fleet request; instances with the tag `aws:ec2spot:fleet-request-id` are its own."""
-    return add_fleet(fleets.Fleet(id or f"sfr-{random_hex(32)}", ago(age), key_name, "maintain", state), tags)
+    return add_fleet(
+        fleets.Fleet(id or f"sfr-{random_hex(32)}", ago(age), key_name, "maintain", state), tags
+    )
 
 
 def add_fleet(made: fleets.Fleet, tags: dict[str, str] | None) -> str:
@@ -207,7 +245,9 @@ def numbered(fields: dict[str, Any]) -> dict[str, Any]:
     def fill(value: Any) -> Any:
         if isinstance(value, str) and "{n" in value:
             return value.format(n=n)
-        return {key: fill(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+        return (
+            {key: fill(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+        )
 
     return {key: fill(value) for key, value in fields.items()}
 
@@ -218,7 +258,7 @@ def set_times(times: dict[str, dict[str, str]]) -> None:
     for resource_id, wanted in times.items():
         for name, text in wanted.items():
             moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-            moment = moment.astimezone(timezone.utc).replace(tzinfo=None) if moment.tzinfo else moment
+            moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
             set_time(backend, resource_id, name, moment)
 
 
@@ -230,7 +270,10 @@ def set_time(backend: Any, resource_id: str, name: str, moment: datetime) -> Non
     elif name == "create_time" and resource_id in backend.spot_instance_requests:
         backend.spot_instance_requests[resource_id].created_at = moment
     elif name == "create_time":
-        key = next((key for key in backend.key_pairs.values() if resource_id in (key.id, key.key_name)), None)
+        key = next(
+            (key for key in backend.key_pairs.values() if resource_id in (key.id, key.key_name)),
+            None,
+        )
         if key is None:
             raise LookupError(f"no key pair or spot request {resource_id}")
         key.create_time = moment

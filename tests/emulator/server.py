@@ -28,7 +28,17 @@ from moto.moto_server.werkzeug_app import (  # noqa: E402  (moto reads the envir
 )
 from werkzeug.serving import make_server  # noqa: E402
 
-from . import addresses, commands, fleets, groups, instances, key_pairs, lifecycle_hooks, queues, spot_requests  # noqa: E402
+from . import (
+    addresses,
+    commands,
+    fleets,
+    groups,
+    instances,
+    key_pairs,
+    lifecycle_hooks,
+    queues,
+    spot_requests,
+)  # noqa: E402
 
 ERROR_CODE = re.compile(rb"<Code>([^<]+)</Code>|\"__type\": *\"(?:[^\"#]*#)?([^\"]+)\"")
 
@@ -65,7 +75,9 @@ class Front:
         finally:
             call.seconds = time.time() - call.at
 
-    def answer(self, call: calls.Call, fault: faults.Fault | None, environ: dict, start_response: Callable) -> Iterable[bytes]:
+    def answer(
+        self, call: calls.Call, fault: faults.Fault | None, environ: dict, start_response: Callable
+    ) -> Iterable[bytes]:
         json_protocol = "HTTP_X_AMZ_TARGET" in environ
         if fault and fault.latency:
             time.sleep(fault.latency)
@@ -74,7 +86,10 @@ class Front:
         if fault and fault.code:
             call.status, call.error = fault.status, fault.code
             kind, body = faults.error_response(call, json_protocol, fault.code, fault.message)
-            start_response(f"{fault.status} Fault", [("Content-Type", kind), ("Content-Length", str(len(body)))])
+            start_response(
+                f"{fault.status} Fault",
+                [("Content-Type", kind), ("Content-Length", str(len(body)))],
+            )
             return [body]
         status, headers, body = self.ask_moto(call, environ)
         call.status = int(status.split()[0])
@@ -83,7 +98,11 @@ class Front:
             call.error = (found.group(1) or found.group(2)).decode() if found else "Unreadable"
         if fault and fault.lost_reply:
             return close_connection(environ)
-        start_response(status, [(k, v) for k, v in headers if k.lower() != "content-length"] + [("Content-Length", str(len(body)))])
+        start_response(
+            status,
+            [(k, v) for k, v in headers if k.lower() != "content-length"]
+            + [("Content-Length", str(len(body)))],
+        )
         return [body]
 
     def ask_moto(self, call: calls.Call, environ: dict) -> tuple[str, list, bytes]:
@@ -92,13 +111,17 @@ class Front:
         try:
             with LOCK:
                 TIMELINE.run_due()
-                chunks = self.moto(environ, lambda status, headers, error=None: answered.extend((status, headers)))
+                chunks = self.moto(
+                    environ, lambda status, headers, error=None: answered.extend((status, headers))
+                )
                 return answered[0], answered[1], b"".join(chunks)
         except Exception as wrong:
             if not isinstance(wrong, NotImplementedError):
                 traceback.print_exc()
             code = "NotImplemented" if isinstance(wrong, NotImplementedError) else "InternalError"
-            kind, body = faults.error_response(call, "HTTP_X_AMZ_TARGET" in environ, code, f"{call.name}: {wrong}")
+            kind, body = faults.error_response(
+                call, "HTTP_X_AMZ_TARGET" in environ, code, f"{call.name}: {wrong}"
+            )
             return "501 Not Implemented", [("Content-Type", kind)], body
 
 
@@ -115,7 +138,9 @@ class Emulator:
         install()
         self.front = Front()
         control.reset(self.front)
-        self._server = make_server("127.0.0.1", port, self.front, threaded=True, request_handler=QuietHandler)
+        self._server = make_server(
+            "127.0.0.1", port, self.front, threaded=True, request_handler=QuietHandler
+        )
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self._stop = threading.Event()
@@ -129,7 +154,9 @@ class Emulator:
         self.front.faults.plan(fault)
 
     def __enter__(self) -> "Emulator":
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        ).start()
         threading.Thread(target=run_forever, args=[self._stop], daemon=True).start()
         return self
 
@@ -170,7 +197,16 @@ def install() -> None:
     """Puts this package's behaviour into moto, once."""
     global installed
     if not installed:
-        for part in (instances, spot_requests, fleets, addresses, key_pairs, groups, lifecycle_hooks, commands, queues):
+        for part in (
+            instances,
+            spot_requests,
+            fleets,
+            addresses,
+            key_pairs,
+            groups,
+            lifecycle_hooks,
+            commands,
+            queues,
+        ):
             part.install()
         installed = True
-

@@ -36,7 +36,9 @@ class Settings:
         known = {field.name for field in fields(self)}
         unknown = sorted(set(changes) - known)
         if unknown:
-            raise ValueError(f"no such setting: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+            raise ValueError(
+                f"no such setting: {', '.join(unknown)}; there are {', '.join(sorted(known))}"
+            )
         for name, value in changes.items():
             setattr(self, name, value)
 

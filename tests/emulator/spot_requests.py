@@ -48,7 +48,9 @@ def enter(request: SpotInstanceRequest, state: str, status_code: str) -> None:
 
 def close_for(instance: Instance) -> None:
     """A one-time request is closed when its instance ends."""
-    request = instance.ec2_backend.spot_instance_requests.get(getattr(instance, "spot_instance_request_id", None))
+    request = instance.ec2_backend.spot_instance_requests.get(
+        getattr(instance, "spot_instance_request_id", None)
+    )
     if request and request.state in ("open", "active"):
         enter(request, "closed", "instance-terminated-by-user")
 
@@ -58,7 +60,10 @@ def described(request: SpotInstanceRequest) -> dict[str, Any]:
     return {
         "SpotInstanceRequestId": request.id,
         "State": request.state,
-        "Status": {"Code": request._status_code, "UpdateTime": getattr(request, "changed_at", request.created_at)},
+        "Status": {
+            "Code": request._status_code,
+            "UpdateTime": getattr(request, "changed_at", request.created_at),
+        },
         "CreateTime": request.created_at,
         "InstanceId": instance_id(request),
         "Type": request.type,
@@ -86,15 +91,20 @@ def describe_spot_instance_requests(response: SpotInstances) -> ActionResult:
     known = response.ec2_backend.spot_instance_requests
     listed = existing(known, wanted) if wanted else known.values()
     asked = response._filters_from_querystring()
-    shown, token = paging.page(filters.keep(listed, asked, FIELDS), response._get_param("NextToken"), size, asked)
-    return ActionResult({"SpotInstanceRequests": [described(request) for request in shown], "NextToken": token})
+    shown, token = paging.page(
+        filters.keep(listed, asked, FIELDS), response._get_param("NextToken"), size, asked
+    )
+    return ActionResult(
+        {"SpotInstanceRequests": [described(request) for request in shown], "NextToken": token}
+    )
 
 
 def existing(known: dict[str, SpotInstanceRequest], ids: list[str]) -> list[SpotInstanceRequest]:
     for request_id in ids:
         if request_id not in known:
             raise EC2ClientError(
-                "InvalidSpotInstanceRequestID.NotFound", f"The spot instance request ID '{request_id}' does not exist"
+                "InvalidSpotInstanceRequestID.NotFound",
+                f"The spot instance request ID '{request_id}' does not exist",
             )
     return [known[request_id] for request_id in dict.fromkeys(ids)]
 
@@ -106,9 +116,19 @@ def cancel_spot_instance_requests(response: SpotInstances) -> ActionResult:
     response.error_on_dryrun()
     for request in cancelled:
         if request.state in ("open", "active"):
-            enter(request, "cancelled", "request-canceled-and-instance-running" if request.instance else "canceled-before-fulfillment")
+            enter(
+                request,
+                "cancelled",
+                "request-canceled-and-instance-running"
+                if request.instance
+                else "canceled-before-fulfillment",
+            )
     return ActionResult(
-        {"CancelledSpotInstanceRequests": [{"SpotInstanceRequestId": r.id, "State": r.state} for r in cancelled]}
+        {
+            "CancelledSpotInstanceRequests": [
+                {"SpotInstanceRequestId": r.id, "State": r.state} for r in cancelled
+            ]
+        }
     )
 
 

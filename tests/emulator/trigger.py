@@ -30,7 +30,9 @@ def records_of(source: Queue, messages: list[Message]) -> list[dict]:
                 "ApproximateReceiveCount": str(message.approximate_receive_count),
                 "SentTimestamp": str(message.sent_timestamp),
                 "SenderId": message.sender_id,
-                "ApproximateFirstReceiveTimestamp": str(message.approximate_first_receive_timestamp),
+                "ApproximateFirstReceiveTimestamp": str(
+                    message.approximate_first_receive_timestamp
+                ),
             },
             "messageAttributes": {
                 name: {
@@ -68,7 +70,12 @@ class EventSourceMapping:
     """Polls one queue and invokes the function with batches; at most `concurrency` at once."""
 
     def __init__(
-        self, queue_name: str, function: Function, batch_size: int = 10, concurrency: int = 2, wait_factor: float = 1.0
+        self,
+        queue_name: str,
+        function: Function,
+        batch_size: int = 10,
+        concurrency: int = 2,
+        wait_factor: float = 1.0,
     ) -> None:
         self.queue_name, self.function = queue_name, function
         self.batch_size, self.wait_factor = batch_size, wait_factor
@@ -103,7 +110,9 @@ class EventSourceMapping:
         source = sqs.queues[self.queue_name]
         if self.wait_factor != 1.0:
             self.shorten_delays(source)
-        messages = sqs.receive_message(self.queue_name, self.batch_size, 0, source.visibility_timeout, ["All"])
+        messages = sqs.receive_message(
+            self.queue_name, self.batch_size, 0, source.visibility_timeout, ["All"]
+        )
         return messages, records_of(source, messages)
 
     def deliver(self, records: list[dict]) -> None:
@@ -144,7 +153,10 @@ class AsynchronousInvocations:
     RETRY_DELAYS = (60.0, 120.0)
 
     def __init__(
-        self, function: Function, wait_factor: float = 1.0, on_failure: Callable[[dict], None] = lambda record: None
+        self,
+        function: Function,
+        wait_factor: float = 1.0,
+        on_failure: Callable[[dict], None] = lambda record: None,
     ) -> None:
         self.function, self.wait_factor, self.on_failure = function, wait_factor, on_failure
         self._events: queue.Queue[str | None] = queue.Queue()
@@ -194,14 +206,20 @@ def failure_record(invocation: Invocation) -> dict:
             "approximateInvokeCount": invocation.attempt,
         },
         "requestPayload": json.loads(invocation.payload),
-        "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
+        "responseContext": {
+            "statusCode": 200,
+            "executedVersion": "$LATEST",
+            "functionError": "Unhandled",
+        },
         "responsePayload": invocation.error,
     }
 
 
 def rule(detail_types: set[str], target: Callable[[dict], None]) -> None:
     """An EventBridge rule: events of these detail types go to the target."""
-    BUS.subscribers.append(lambda event: target(event) if event["detail-type"] in detail_types else None)
+    BUS.subscribers.append(
+        lambda event: target(event) if event["detail-type"] in detail_types else None
+    )
 
 
 def to_queue(queue_name: str) -> Callable[[dict], None]:

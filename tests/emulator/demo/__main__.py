@@ -25,19 +25,35 @@ DELETING = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="make demo", description="The reaper at work on a local AWS.")
-    parser.add_argument("--verbose", action="store_true", help="print the function's log lines as they are")
-    parser.add_argument("--wait-factor", type=float, default=0.1, help="multiplies what messages wait between deliveries")
+    parser = argparse.ArgumentParser(
+        prog="make demo", description="The reaper at work on a local AWS."
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="print the function's log lines as they are"
+    )
+    parser.add_argument(
+        "--wait-factor",
+        type=float,
+        default=0.1,
+        help="multiplies what messages wait between deliveries",
+    )
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    print("Building the function (the first time takes minutes; cargo tells how far it is)", flush=True)
+    print(
+        "Building the function (the first time takes minutes; cargo tells how far it is)",
+        flush=True,
+    )
     binary = bootstrap.build()
     narrator = Narrator(arguments.verbose)
     narrator.step("starting the local AWS, with queues, group and hook as infra sets them up")
-    narrator.step(f"time option: what a message waits between deliveries is multiplied by {arguments.wait_factor:g}")
+    narrator.step(
+        f"time option: what a message waits between deliveries is multiplied by {arguments.wait_factor:g}"
+    )
     with Emulator() as aws:
-        deployment = Deployment(aws, [str(binary)], wait_factor=arguments.wait_factor, on_log=narrator.hear_function)
+        deployment = Deployment(
+            aws, [str(binary)], wait_factor=arguments.wait_factor, on_log=narrator.hear_function
+        )
         scene = world.build(deployment)
         number_before = aws.calls.last_number()
         with deployment:
@@ -60,7 +76,11 @@ def play(deployment: Deployment, scene: world.World, narrator: Narrator) -> None
     give_up = time.time() + LONGEST_PLAY
     while time.time() < give_up and not is_over(deployment, scene):
         time.sleep(0.1)
-    narrator.step("M1 is gone and the work queue is empty" if is_over(deployment, scene) else f"gave up after {LONGEST_PLAY:g} s")
+    narrator.step(
+        "M1 is gone and the work queue is empty"
+        if is_over(deployment, scene)
+        else f"gave up after {LONGEST_PLAY:g} s"
+    )
 
 
 def name_resources(scene: world.World, narrator: Narrator) -> None:
@@ -77,7 +97,11 @@ def start_late_worker(deployment: Deployment, scene: world.World, narrator: Narr
 def is_over(deployment: Deployment, scene: world.World) -> bool:
     with LOCK:
         left = [resource for resource in scene.expected_to_go() if not resource.as_expected()]
-        working = [invocation for invocation in deployment.function.invocations if not invocation.ended.is_set()]
+        working = [
+            invocation
+            for invocation in deployment.function.invocations
+            if not invocation.ended.is_set()
+        ]
         return not left and not working and not deployment.waiting()
 
 
@@ -89,21 +113,47 @@ def tell(deployment: Deployment, scene: world.World, narrator: Narrator, calls: 
 
 
 def check(deployment: Deployment, scene: world.World, calls: list[Call]) -> list[Expectation]:
-    return drain_expectations(deployment, scene, calls) + resource_expectations(scene) + queue_expectations(deployment)
+    return (
+        drain_expectations(deployment, scene, calls)
+        + resource_expectations(scene)
+        + queue_expectations(deployment)
+    )
 
 
-def drain_expectations(deployment: Deployment, scene: world.World, calls: list[Call]) -> list[Expectation]:
+def drain_expectations(
+    deployment: Deployment, scene: world.World, calls: list[Call]
+) -> list[Expectation]:
     sent = commands.log(backends.ssm())
-    completed = [call for call in calls if call.name == "autoscaling:CompleteLifecycleAction" and not call.error]
-    beats = [call for call in calls if call.name == "autoscaling:RecordLifecycleActionHeartbeat" and not call.error]
-    deletions = [call for call in calls if call.name in DELETING and "DryRun" not in call.parameters]
+    completed = [
+        call
+        for call in calls
+        if call.name == "autoscaling:CompleteLifecycleAction" and not call.error
+    ]
+    beats = [
+        call
+        for call in calls
+        if call.name == "autoscaling:RecordLifecycleActionHeartbeat" and not call.error
+    ]
+    deletions = [
+        call for call in calls if call.name in DELETING and "DryRun" not in call.parameters
+    ]
     drained_at = sent[0].ends_at if sent else float("inf")
     released_at = completed[0].at if completed else float("inf")
     results = {call.parameters.get("LifecycleActionResult") for call in completed}
-    members = {m.instance_id: m.lifecycle_state for m in backends.autoscaling().autoscaling_groups[deployment.GROUP].instance_states}
+    members = {
+        m.instance_id: m.lifecycle_state
+        for m in backends.autoscaling().autoscaling_groups[deployment.GROUP].instance_states
+    }
     return [
-        Expectation("one drain command was sent, to M1", [c.instance_id for c in sent] == [scene.m1], f"{len(sent)} commands"),
-        Expectation("the hook had a heartbeat while the command was in flight", any(b.at < drained_at for b in beats)),
+        Expectation(
+            "one drain command was sent, to M1",
+            [c.instance_id for c in sent] == [scene.m1],
+            f"{len(sent)} commands",
+        ),
+        Expectation(
+            "the hook had a heartbeat while the command was in flight",
+            any(b.at < drained_at for b in beats),
+        ),
         Expectation(
             "the hook was completed once, with CONTINUE, after the command had said stopped",
             len(completed) == 1 and results == {"CONTINUE"} and released_at >= drained_at,
@@ -114,7 +164,11 @@ def drain_expectations(deployment: Deployment, scene: world.World, calls: list[C
             all(call.at > released_at for call in deletions),
             ", ".join(call.name for call in deletions if call.at <= released_at),
         ),
-        Expectation("the group has M2 in service, and nothing else", members == {scene.m2: "InService"}, str(members)),
+        Expectation(
+            "the group has M2 in service, and nothing else",
+            members == {scene.m2: "InService"},
+            str(members),
+        ),
     ]
 
 
@@ -130,11 +184,17 @@ def resource_expectations(scene: world.World) -> list[Expectation]:
 
 
 def queue_expectations(deployment: Deployment) -> list[Expectation]:
-    failed = [invocation.error for invocation in deployment.function.invocations if invocation.error]
+    failed = [
+        invocation.error for invocation in deployment.function.invocations if invocation.error
+    ]
     waiting, dead = deployment.waiting(), deployment.waiting(deployment.DEAD_LETTERS)
     return [
-        Expectation("the work queue is empty", not waiting, "; ".join(body[:200] for body in waiting)),
-        Expectation("the dead-letter queue is empty", not dead, "; ".join(body[:200] for body in dead)),
+        Expectation(
+            "the work queue is empty", not waiting, "; ".join(body[:200] for body in waiting)
+        ),
+        Expectation(
+            "the dead-letter queue is empty", not dead, "; ".join(body[:200] for body in dead)
+        ),
         Expectation("no invocation failed", not failed, str(failed[:1])),
     ]
 

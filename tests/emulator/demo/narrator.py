@@ -7,12 +7,22 @@ import threading
 import time
 
 WIDTH = 100
-CODES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+CODES = {
+    "dim": "2",
+    "bold": "1",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "cyan": "36",
+}
 LEVEL_COLOURS = {"ERROR": "red", "WARN": "yellow"}
 
 
 def colours_wanted() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
 
 
 def paint(text: str, colour: str | None) -> str:
@@ -42,7 +52,10 @@ class Narrator:
     def say(self, who: str, text: str, colour: str | None = None) -> None:
         with self._lock:
             clock = paint(f"{time.time() - self._began:5.1f} s", "dim")
-            print(f"{clock}  {paint(f'{who:<8}', 'cyan')}  {paint(cut(self.named(text), WIDTH - 19), colour)}", flush=True)
+            print(
+                f"{clock}  {paint(f'{who:<8}', 'cyan')}  {paint(cut(self.named(text), WIDTH - 19), colour)}",
+                flush=True,
+            )
 
     def step(self, text: str) -> None:
         self.say("demo", text, "bold")
@@ -53,9 +66,14 @@ class Narrator:
         if kind == "EC2 Instance State-change Notification":
             self.say("ec2", f"{detail['instance-id']} is {detail['state']}")
         elif kind == "EC2 Instance-terminate Lifecycle Action":
-            self.say("group", f"{detail['EC2InstanceId']} waits in Terminating:Wait, the hook has told the work queue")
+            self.say(
+                "group",
+                f"{detail['EC2InstanceId']} waits in Terminating:Wait, the hook has told the work queue",
+            )
         elif kind == "EC2 Command Invocation Status-change Notification":
-            self.say("ssm", f"the drain command on {detail['instance-id']} ended: {detail['status']}")
+            self.say(
+                "ssm", f"the drain command on {detail['instance-id']} ended: {detail['status']}"
+            )
         elif kind == "EC2 Instance Terminate Successful":
             self.say("group", f"{detail['EC2InstanceId']} has left the group")
 
@@ -81,4 +99,8 @@ class Narrator:
             self.decisions[entry["id"]] = entry
             colour = {"reap": "red", "keep": "green"}.get(entry["verdict"], "yellow")
             if not self.verbose:
-                self.say("decides", f"{entry['verdict']:<7} {self.names.get(entry['id'], entry['id'])}: {entry['message']}", colour)
+                self.say(
+                    "decides",
+                    f"{entry['verdict']:<7} {self.names.get(entry['id'], entry['id'])}: {entry['message']}",
+                    colour,
+                )

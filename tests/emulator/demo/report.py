@@ -35,7 +35,9 @@ def heading(text: str) -> None:
 
 
 def row(cells: list[str], reason: str, colour: str | None = None) -> None:
-    fixed = "  ".join(f"{cut(cell, width):<{width}}" for cell, (_, width) in zip(cells, COLUMNS))
+    fixed = "  ".join(
+        f"{cut(cell, width):<{width}}" for cell, (_, width) in zip(cells, COLUMNS, strict=True)
+    )
     lines = textwrap.wrap(reason, REASON_WIDTH) or [""]
     print(f"{paint(fixed, colour)}  {lines[0]}")
     for line in lines[1:]:
@@ -59,7 +61,11 @@ def describe(resource: Resource, narrator: Narrator) -> None:
     else:
         colour = "yellow" if resource.goes else "green"
     shown_id = f"...{resource.id[-17:]}" if resource.kind == "key pair" else resource.id
-    row([resource.what, shown_id, decision["verdict"] if decision else "-", now], reason(resource, decision, narrator), colour)
+    row(
+        [resource.what, shown_id, decision["verdict"] if decision else "-", now],
+        reason(resource, decision, narrator),
+        colour,
+    )
 
 
 def reason(resource: Resource, decision: dict | None, narrator: Narrator) -> str:
@@ -72,8 +78,12 @@ def reason(resource: Resource, decision: dict | None, narrator: Narrator) -> str
 
 def counts(resources: list[Resource], calls: list[Call], invocations: list[Invocation]) -> None:
     heading("Counts")
-    gone = Counter(resource.kind for resource in resources if resource.goes and resource.as_expected())
-    left = Counter(resource.kind for resource in resources if not resource.goes and resource.as_expected())
+    gone = Counter(
+        resource.kind for resource in resources if resource.goes and resource.as_expected()
+    )
+    left = Counter(
+        resource.kind for resource in resources if not resource.goes and resource.as_expected()
+    )
     print("gone:       " + said(gone))
     print("untouched:  " + said(left))
     cold = [invocation for invocation in invocations if invocation.cold]
@@ -82,13 +92,21 @@ def counts(resources: list[Resource], calls: list[Call], invocations: list[Invoc
     heading(f"API calls of the function: {len(calls)}")
     listed = Counter(call.name for call in calls).most_common()
     half = -(-len(listed) // 2)
-    for left_cell, right_cell in zip(listed[:half], listed[half:] + [("", 0)]):
-        cells = [f"{count:>4}  {name:<42}" if name else "" for name, count in (left_cell, right_cell)]
+    for left_cell, right_cell in zip(listed[:half], listed[half:] + [("", 0)], strict=False):
+        cells = [
+            f"{count:>4}  {name:<42}" if name else "" for name, count in (left_cell, right_cell)
+        ]
         print("  ".join(cells).rstrip())
 
 
 def said(counter: Counter) -> str:
-    return ", ".join(f"{count} {kind}{'es' if kind.endswith('s') else 's'}" if count > 1 else f"1 {kind}" for kind, count in counter.items()) or "nothing"
+    return (
+        ", ".join(
+            f"{count} {kind}{'es' if kind.endswith('s') else 's'}" if count > 1 else f"1 {kind}"
+            for kind, count in counter.items()
+        )
+        or "nothing"
+    )
 
 
 def expectations(checked: list[Expectation]) -> bool:

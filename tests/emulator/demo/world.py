@@ -56,7 +56,9 @@ class World:
 
 
 def instance_state(instance_id: str) -> str:
-    found = (i for r in backends.ec2().reservations.values() for i in r.instances if i.id == instance_id)
+    found = (
+        i for r in backends.ec2().reservations.values() for i in r.instances if i.id == instance_id
+    )
     return next((instance.state for instance in found), "absent")
 
 
@@ -110,9 +112,16 @@ def leave_of(world: World, owner: str, manager: str, executor: str, age: float, 
     """Of every kind something: running and stopped workers, spot requests, keys, addresses."""
     running = scenario.start_worker(executor, age, manager, spot=True)
     world.add_worker(running, owner, "spot worker", goes)
-    world.add_worker(scenario.start_worker(executor, age, manager, state="stopped"), owner, "stopped worker", goes)
+    world.add_worker(
+        scenario.start_worker(executor, age, manager, state="stopped"),
+        owner,
+        "stopped worker",
+        goes,
+    )
     waiting = scenario.machine_name(executor, age)
-    world.add("spot request", seeding.spot_request(waiting, "open", age), owner, "open spot request", goes)
+    world.add(
+        "spot request", seeding.spot_request(waiting, "open", age), owner, "open spot request", goes
+    )
     seeding.key_pair(waiting, age)
     world.add("key pair", waiting, owner, "key of the open request", goes)
     address = scenario.allocate_address(manager, age, running.id)

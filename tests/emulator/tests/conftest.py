@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-
-from emulator import control
+from emulator import bootstrap, control
+from emulator.deployment import Deployment
 from emulator.server import Emulator
-from emulator.settings import ACCOUNT_ID, REGION
+from emulator.settings import ACCOUNT_ID, REGION, SETTINGS
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +40,29 @@ def ssm(aws: Emulator):
 @pytest.fixture
 def sqs(aws: Emulator):
     return aws.client("sqs")
+
+
+@pytest.fixture(scope="session")
+def binary():
+    path = bootstrap.path()
+    if not path.exists():
+        pytest.fail(f"no function at {path}: tests/emulator/run builds it")
+    return str(path)
+
+
+@pytest.fixture
+def deploy(aws, binary):
+    """Deploys the function, with waits between deliveries cut to a fiftieth."""
+    deployed = []
+    SETTINGS.shutting_down = 0.3
+
+    def start(**options) -> Deployment:
+        deployed.append(Deployment(aws, [binary], **{"wait_factor": 0.02} | options))
+        return deployed[-1]
+
+    yield start
+    for deployment in deployed:
+        deployment.__exit__()
 
 
 def queue_arn(name: str) -> str:

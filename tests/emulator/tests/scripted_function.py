@@ -22,7 +22,9 @@ while True:
         event = json.load(response)
     records = event.get("Records", [])
     print(f"records={len(records)} left={deadline - time.time():.1f} arn={arn}", flush=True)
-    orders = {record["messageId"]: record["body"] for record in records} or {"": event.get("order", "")}
+    orders = {record["messageId"]: record["body"] for record in records} or {
+        "": event.get("order", "")
+    }
     if "exit" in orders.values():
         sys.exit(3)
     if "hang" in orders.values():
@@ -35,4 +37,7 @@ while True:
         continue
     failed = [message_id for message_id, order in orders.items() if order == "again"]
     failed += ["no-such-id"] if "unknown" in orders.values() else []
-    post(f"invocation/{invocation}/response", {"batchItemFailures": [{"itemIdentifier": failure} for failure in failed]})
+    post(
+        f"invocation/{invocation}/response",
+        {"batchItemFailures": [{"itemIdentifier": failure} for failure in failed]},
+    )

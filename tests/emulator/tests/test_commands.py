@@ -1,25 +1,28 @@
 """Commands go the way their script says."""
 
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from botocore.exceptions import ClientError
 from conftest import wait_until
-
-from emulator import commands, seeding
+from emulator import commands, outcomes, seeding
 from emulator.event_bus import BUS
 
 
 @pytest.fixture
 def manager(ssm):
-    ssm.create_document(Name="drain", Content='{"schemaVersion": "2.2", "mainSteps": []}', DocumentType="Command")
+    ssm.create_document(
+        Name="drain", Content='{"schemaVersion": "2.2", "mainSteps": []}', DocumentType="Command"
+    )
     return seeding.instance()
 
 
 def send(ssm, instance_id, document="drain"):
     arguments = {"Comment": "a test", "Parameters": {"WaitSeconds": ["300"]}, "TimeoutSeconds": 60}
-    return ssm.send_command(DocumentName=document, InstanceIds=[instance_id], **arguments)["Command"]["CommandId"]
+    return ssm.send_command(DocumentName=document, InstanceIds=[instance_id], **arguments)[
+        "Command"
+    ]["CommandId"]
 
 
 def look(ssm, command, instance_id):
@@ -27,7 +30,7 @@ def look(ssm, command, instance_id):
     return found["Status"], found["StandardOutputContent"].split(" unit=")[0], found["ResponseCode"]
 
 
-@pytest.mark.parametrize("answer", commands.ANSWERS)
+@pytest.mark.parametrize("answer", outcomes.ANSWERS)
 def test_a_command_is_pending_then_in_progress_then_answers(ssm, manager, answer):
     commands.script(manager, [{"answer": answer, "pending": 0.3, "running": 0.3}])
     command = send(ssm, manager)
@@ -38,7 +41,10 @@ def test_a_command_is_pending_then_in_progress_then_answers(ssm, manager, answer
 
 
 def test_each_command_uses_up_one_outcome_and_the_last_one_stays(ssm, manager):
-    commands.script(manager, [{"status": "Failed", "stderr": "boom"}, {"status": "TimedOut"}, {"answer": "busy"}])
+    commands.script(
+        manager,
+        [{"status": "Failed", "stderr": "boom"}, {"status": "TimedOut"}, {"answer": "busy"}],
+    )
     seen = [look(ssm, send(ssm, manager), manager)[0] for _ in range(4)]
     assert seen == ["Failed", "TimedOut", "Success", "Success"]
 
@@ -49,7 +55,10 @@ def test_an_undelivered_command_is_pending_and_found_by_document_and_time_only(s
     assert look(ssm, command, manager)[0] == "Pending"
     assert ssm.list_commands(InstanceId=manager)["Commands"] == []
     assert [found["InstanceIds"] for found in ssm.list_commands()["Commands"]] == [[manager]]
-    assert ssm.describe_instance_information()["InstanceInformationList"][0]["PingStatus"] == "ConnectionLost"
+    assert (
+        ssm.describe_instance_information()["InstanceInformationList"][0]["PingStatus"]
+        == "ConnectionLost"
+    )
     commands.log(commands.backends.ssm())[0].sent_at -= 61
     found = ssm.get_command_invocation(CommandId=command, InstanceId=manager)
     assert (found["Status"], found["StatusDetails"]) == ("TimedOut", "DeliveryTimedOut")
@@ -80,12 +89,17 @@ def test_a_command_may_not_be_visible_yet(ssm, manager):
 
 
 def test_commands_are_listed_newest_first_by_document_and_time(ssm, manager):
-    ssm.create_document(Name="other", Content='{"schemaVersion": "2.2", "mainSteps": []}', DocumentType="Command")
+    ssm.create_document(
+        Name="other", Content='{"schemaVersion": "2.2", "mainSteps": []}', DocumentType="Command"
+    )
     first, second, _ = send(ssm, manager), send(ssm, manager), send(ssm, manager, "other")
 
     def listed(after, **arguments):
-        moment = (datetime.now(timezone.utc) + timedelta(seconds=after)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        filters = [{"key": "DocumentName", "value": "drain"}, {"key": "InvokedAfter", "value": moment}]
+        moment = (datetime.now(UTC) + timedelta(seconds=after)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        filters = [
+            {"key": "DocumentName", "value": "drain"},
+            {"key": "InvokedAfter", "value": moment},
+        ]
         return ssm.list_commands(Filters=filters, **arguments)
 
     assert [found["CommandId"] for found in listed(-60)["Commands"]] == [second, first]

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
-
 from emulator import seeding
 
 
 def control(aws, method, path, body=None):
-    request = urllib.request.Request(f"{aws.endpoint}/_emulator/{path}", json.dumps(body).encode(), method=method)
+    request = urllib.request.Request(
+        f"{aws.endpoint}/_emulator/{path}", json.dumps(body).encode(), method=method
+    )
     try:
         with urllib.request.urlopen(request, timeout=10) as response:
             return json.load(response)
@@ -24,7 +25,21 @@ def control(aws, method, path, body=None):
 
 
 def test_a_fault_fails_so_many_calls_with_its_code(aws, ec2, sqs):
-    control(aws, "POST", "faults", [{"service": "ec2", "action": "DescribeInstances", "skip": 1, "times": 2, "code": "RequestLimitExceeded", "status": 503}])
+    control(
+        aws,
+        "POST",
+        "faults",
+        [
+            {
+                "service": "ec2",
+                "action": "DescribeInstances",
+                "skip": 1,
+                "times": 2,
+                "code": "RequestLimitExceeded",
+                "status": 503,
+            }
+        ],
+    )
     outcomes = []
     for _ in range(4):
         try:
@@ -72,7 +87,10 @@ def test_the_call_log_says_what_a_call_was_about(aws, ec2, sqs):
     ]
     assert logged[0]["summary"] == instance
     assert "DelaySeconds=7" in logged[2]["summary"]
-    assert control(aws, "GET", f"calls?counts&since={logged[1]['number']}") == {"sqs:SendMessage": 1, "ec2:ReleaseAddress": 1}
+    assert control(aws, "GET", f"calls?counts&since={logged[1]['number']}") == {
+        "sqs:SendMessage": 1,
+        "ec2:ReleaseAddress": 1,
+    }
 
 
 def test_a_call_that_is_not_emulated_has_an_error_code(ec2):
@@ -81,7 +99,12 @@ def test_a_call_that_is_not_emulated_has_an_error_code(ec2):
 
 
 def test_everything_can_be_steered_over_http(aws, ec2, ssm):
-    made = control(aws, "POST", "seed", {"instances": [{"count": 2, "age": 60}], "key_pairs": [{"name": "k{n}", "age": 5}]})
+    made = control(
+        aws,
+        "POST",
+        "seed",
+        {"instances": [{"count": 2, "age": 60}], "key_pairs": [{"name": "k{n}", "age": 5}]},
+    )
     assert len(made["instances"]) == 2
     control(aws, "POST", "settings", {"shutting_down": 0.0})
     control(aws, "POST", "agents", {made["instances"][0]: "dead"})
@@ -102,10 +125,25 @@ def test_the_emulator_starts_by_hand_with_a_function_and_stops_what_it_started(t
     seed = tmp_path / "seed.json"
     seed.write_text('{"key_pairs": [{"name": "runner-a", "age": 60}]}')
     scripted = Path(__file__).with_name("scripted_function.py")
-    command = [sys.executable, "-m", "emulator", "--seed", str(seed), "--set", "EXTRA=1", "--", sys.executable, str(scripted)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as started:
+    command = [
+        sys.executable,
+        "-m",
+        "emulator",
+        "--seed",
+        str(seed),
+        "--set",
+        "EXTRA=1",
+        "--",
+        sys.executable,
+        str(scripted),
+    ]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as started:
         lines = iter(started.stderr.readline, "")
-        endpoint = next(line for line in lines if "AWS_ENDPOINT_URL=" in line).split("=", 1)[1].strip()
+        endpoint = (
+            next(line for line in lines if "AWS_ENDPOINT_URL=" in line).split("=", 1)[1].strip()
+        )
         assert any("control API" in line for line in lines)
 
         def ask(path, body=None):
@@ -115,8 +153,15 @@ def test_the_emulator_starts_by_hand_with_a_function_and_stops_what_it_started(t
         assert list(ask("state")["key_pairs"].values()) == ["runner-a"]
         assert ask("invoke", b'{"order": "fine"}')["reply"] == '{"batchItemFailures": []}'
         assert ask("invoke", b'{"order": "raise"}')["error"]["errorType"] == "Boom"
-        assert [made["source"] for made in ask("invocations") if made["source"] == "direct"] == ["direct", "direct"]
-        children = [child for task in Path(f"/proc/{started.pid}/task").iterdir() for child in (task / "children").read_text().split()]
+        assert [made["source"] for made in ask("invocations") if made["source"] == "direct"] == [
+            "direct",
+            "direct",
+        ]
+        children = [
+            child
+            for task in Path(f"/proc/{started.pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
         started.terminate()
         assert started.wait(timeout=10) == 0
     assert children

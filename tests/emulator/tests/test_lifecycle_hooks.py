@@ -5,7 +5,6 @@ import json
 import pytest
 from botocore.exceptions import ClientError
 from conftest import queue_arn, wait_until
-
 from emulator import seeding
 
 HOOK = {"AutoScalingGroupName": "managers", "LifecycleHookName": "drain"}
@@ -16,7 +15,10 @@ ROLE = "arn:aws:iam::123456789012:role/hook"
 def managers(autoscaling, ec2, sqs):
     """A group of two with a hook that tells the queue `work`."""
     sqs.create_queue(QueueName="work")
-    ec2.create_launch_template(LaunchTemplateName="manager", LaunchTemplateData={"InstanceType": "t3.micro", "ImageId": "ami-12c6146b"})
+    ec2.create_launch_template(
+        LaunchTemplateName="manager",
+        LaunchTemplateData={"InstanceType": "t3.micro", "ImageId": "ami-12c6146b"},
+    )
     autoscaling.create_auto_scaling_group(
         AutoScalingGroupName="managers",
         MinSize=0,
@@ -42,11 +44,15 @@ def put_hook(autoscaling, name="drain", **settings):
 
 
 def group(autoscaling):
-    return autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=["managers"])["AutoScalingGroups"][0]
+    return autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=["managers"])[
+        "AutoScalingGroups"
+    ][0]
 
 
 def states(autoscaling):
-    return {member["InstanceId"]: member["LifecycleState"] for member in group(autoscaling)["Instances"]}
+    return {
+        member["InstanceId"]: member["LifecycleState"] for member in group(autoscaling)["Instances"]
+    }
 
 
 def messages(sqs):
@@ -56,19 +62,29 @@ def messages(sqs):
 
 
 def ec2_state(ec2, instance_id):
-    return ec2.describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][0]["State"]["Name"]
+    return ec2.describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][0][
+        "State"
+    ]["Name"]
 
 
 def terminate(autoscaling, instance_id, decrement=True):
-    autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=instance_id, ShouldDecrementDesiredCapacity=decrement)
+    autoscaling.terminate_instance_in_auto_scaling_group(
+        InstanceId=instance_id, ShouldDecrementDesiredCapacity=decrement
+    )
 
 
 def test_putting_a_hook_tells_its_queue_so(managers, sqs, autoscaling):
     (test,) = messages(sqs)
     assert test["Event"] == "autoscaling:TEST_NOTIFICATION"
     assert test["AutoScalingGroupName"] == "managers"
-    (hook,) = autoscaling.describe_lifecycle_hooks(AutoScalingGroupName="managers")["LifecycleHooks"]
-    assert (hook["HeartbeatTimeout"], hook["GlobalTimeout"], hook["DefaultResult"]) == (60, 6000, "ABANDON")
+    (hook,) = autoscaling.describe_lifecycle_hooks(AutoScalingGroupName="managers")[
+        "LifecycleHooks"
+    ]
+    assert (hook["HeartbeatTimeout"], hook["GlobalTimeout"], hook["DefaultResult"]) == (
+        60,
+        6000,
+        "ABANDON",
+    )
     assert hook["NotificationTargetARN"] == queue_arn("work")
 
 
@@ -78,28 +94,41 @@ def test_a_terminated_member_waits_until_its_action_is_completed(managers, sqs, 
     terminate(autoscaling, first)
     assert states(autoscaling) == {first: "Terminating:Wait", second: "InService"}
     assert ec2_state(ec2, first) == "running"
-    (activity,) = autoscaling.describe_scaling_activities(AutoScalingGroupName="managers")["Activities"]
+    (activity,) = autoscaling.describe_scaling_activities(AutoScalingGroupName="managers")[
+        "Activities"
+    ]
     assert activity["Description"] == f"Terminating EC2 instance: {first}"
     (message,) = messages(sqs)
     assert message["EC2InstanceId"] == first
     assert message["LifecycleTransition"] == "autoscaling:EC2_INSTANCE_TERMINATING"
     assert message["NotificationMetadata"] == "ours"
 
-    autoscaling.record_lifecycle_action_heartbeat(**HOOK, LifecycleActionToken=message["LifecycleActionToken"])
-    autoscaling.complete_lifecycle_action(**HOOK, InstanceId=first, LifecycleActionResult="CONTINUE")
+    autoscaling.record_lifecycle_action_heartbeat(
+        **HOOK, LifecycleActionToken=message["LifecycleActionToken"]
+    )
+    autoscaling.complete_lifecycle_action(
+        **HOOK, InstanceId=first, LifecycleActionResult="CONTINUE"
+    )
     assert ec2_state(ec2, first) == "shutting-down"
     assert states(autoscaling)[first] == "Terminating:Proceed"
-    wait_until(lambda: states(autoscaling) == {second: "InService"}, what="the group without its first manager")
+    wait_until(
+        lambda: states(autoscaling) == {second: "InService"},
+        what="the group without its first manager",
+    )
     assert ec2_state(ec2, first) == "terminated"
     with pytest.raises(ClientError, match="No active Lifecycle Action found"):
-        autoscaling.complete_lifecycle_action(**HOOK, InstanceId=first, LifecycleActionResult="CONTINUE")
+        autoscaling.complete_lifecycle_action(
+            **HOOK, InstanceId=first, LifecycleActionResult="CONTINUE"
+        )
 
 
 @pytest.mark.parametrize("decrement, successors", [(True, 0), (False, 1)])
 def test_a_successor_comes_only_if_the_capacity_asks(managers, autoscaling, decrement, successors):
     first, second = managers
     terminate(autoscaling, first, decrement)
-    autoscaling.complete_lifecycle_action(**HOOK, InstanceId=first, LifecycleActionResult="CONTINUE")
+    autoscaling.complete_lifecycle_action(
+        **HOOK, InstanceId=first, LifecycleActionResult="CONTINUE"
+    )
     wait_until(lambda: first not in states(autoscaling), what="the manager out of its group")
     assert len(set(states(autoscaling)) - {second}) == successors
 
@@ -133,23 +162,34 @@ def test_heartbeats_hold_the_hook_until_the_global_timeout(managers, aws, autosc
 def test_the_instance_waits_for_every_hook_and_abandon_ends_all(managers, autoscaling):
     put_hook(autoscaling, "backup", HeartbeatTimeout=60)
     terminate(autoscaling, managers[0])
-    autoscaling.complete_lifecycle_action(**HOOK, InstanceId=managers[0], LifecycleActionResult="CONTINUE")
+    autoscaling.complete_lifecycle_action(
+        **HOOK, InstanceId=managers[0], LifecycleActionResult="CONTINUE"
+    )
     assert states(autoscaling)[managers[0]] == "Terminating:Wait"
     terminate(autoscaling, managers[1])
-    autoscaling.complete_lifecycle_action(**HOOK, InstanceId=managers[1], LifecycleActionResult="ABANDON")
+    autoscaling.complete_lifecycle_action(
+        **HOOK, InstanceId=managers[1], LifecycleActionResult="ABANDON"
+    )
     assert states(autoscaling)[managers[1]] == "Terminating:Proceed"
 
 
-def test_an_instance_that_died_outside_its_group_goes_through_the_hook_too(managers, sqs, autoscaling, ec2):
+def test_an_instance_that_died_outside_its_group_goes_through_the_hook_too(
+    managers, sqs, autoscaling, ec2
+):
     messages(sqs)
     ec2.terminate_instances(InstanceIds=[managers[0]])
-    wait_until(lambda: states(autoscaling).get(managers[0]) == "Terminating:Wait", what="the group to notice")
+    wait_until(
+        lambda: states(autoscaling).get(managers[0]) == "Terminating:Wait",
+        what="the group to notice",
+    )
     (message,) = messages(sqs)
     assert message["EC2InstanceId"] == managers[0]
     assert ec2_state(ec2, managers[0]) in ("shutting-down", "terminated")
 
 
-def test_scaling_to_zero_asks_every_hook_and_deleting_by_force_asks_none(managers, sqs, autoscaling, ec2):
+def test_scaling_to_zero_asks_every_hook_and_deleting_by_force_asks_none(
+    managers, sqs, autoscaling, ec2
+):
     messages(sqs)
     autoscaling.set_desired_capacity(AutoScalingGroupName="managers", DesiredCapacity=0)
     assert set(states(autoscaling).values()) == {"Terminating:Wait"}

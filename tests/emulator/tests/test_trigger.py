@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from conftest import wait_until
-
 from emulator import backends
 from emulator.function import Function
 from emulator.trigger import AsynchronousInvocations, EventSourceMapping
@@ -25,9 +24,13 @@ def function(aws):
 def work(sqs):
     """A queue whose messages come again after a second and go to `dead` after three receives."""
     dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"][
+        "QueueArn"
+    ]
     redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": "3"})
-    return sqs.create_queue(QueueName="work", Attributes={"VisibilityTimeout": "1", "RedrivePolicy": redrive})["QueueUrl"]
+    return sqs.create_queue(
+        QueueName="work", Attributes={"VisibilityTimeout": "1", "RedrivePolicy": redrive}
+    )["QueueUrl"]
 
 
 def send(sqs, work, *bodies):
@@ -44,7 +47,10 @@ def received(function):
     """The bodies of each invocation that has ended, with their receive counts."""
     ended = [invocation for invocation in function.invocations if invocation.ended.is_set()]
     return [
-        [(record["body"], int(record["attributes"]["ApproximateReceiveCount"])) for record in json.loads(i.payload)["Records"]]
+        [
+            (record["body"], int(record["attributes"]["ApproximateReceiveCount"]))
+            for record in json.loads(i.payload)["Records"]
+        ]
         for i in ended
     ]
 
@@ -87,7 +93,10 @@ def test_a_record_is_as_lambda_makes_it(function, sqs, work):
     assert record["eventSourceARN"].endswith(":work")
     assert int(record["attributes"]["SentTimestamp"]) > 1_700_000_000_000
     assert record["messageAttributes"]["reason"]["stringValue"] == "because"
-    assert "left=3.0" in function.invocations[0].logs[0] or "left=2.9" in function.invocations[0].logs[0]
+    assert (
+        "left=3.0" in function.invocations[0].logs[0]
+        or "left=2.9" in function.invocations[0].logs[0]
+    )
     assert function.arn in function.invocations[0].logs[0]
 
 
@@ -111,7 +120,10 @@ def test_an_asynchronous_invocation_is_tried_three_times(function):
         direct.invoke({"order": "raise"})
         direct.invoke({"order": "fine"})
         wait_until(lambda: told, what="the event to be given up")
-    assert (told[0]["requestPayload"], told[0]["responsePayload"]["errorType"]) == ({"order": "raise"}, "Boom")
+    assert (told[0]["requestPayload"], told[0]["responsePayload"]["errorType"]) == (
+        {"order": "raise"},
+        "Boom",
+    )
     attempts = [(json.loads(i.payload)["order"], i.attempt) for i in function.invocations]
     assert sorted(attempts) == [("fine", 1), ("raise", 1), ("raise", 2), ("raise", 3)]
 
@@ -119,10 +131,14 @@ def test_an_asynchronous_invocation_is_tried_three_times(function):
 def test_an_old_receipt_handle_moves_nothing(sqs, work):
     send(sqs, work, "fine")
     (first,) = sqs.receive_message(QueueUrl=work)["Messages"]
-    (second,) = wait_until(lambda: sqs.receive_message(QueueUrl=work).get("Messages"), what="the second receive")
+    (second,) = wait_until(
+        lambda: sqs.receive_message(QueueUrl=work).get("Messages"), what="the second receive"
+    )
     sqs.delete_message(QueueUrl=work, ReceiptHandle=first["ReceiptHandle"])
     assert waiting() == ["fine"]
     with pytest.raises(sqs.exceptions.ClientError, match="MessageNotInflight"):
-        sqs.change_message_visibility(QueueUrl=work, ReceiptHandle=first["ReceiptHandle"], VisibilityTimeout=5)
+        sqs.change_message_visibility(
+            QueueUrl=work, ReceiptHandle=first["ReceiptHandle"], VisibilityTimeout=5
+        )
     sqs.delete_message(QueueUrl=work, ReceiptHandle=second["ReceiptHandle"])
     assert waiting() == []
