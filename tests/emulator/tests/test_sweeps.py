@@ -45,7 +45,7 @@ def test_a_sweep_leaves_nothing_of_a_group_that_was_deleted(aws, deploy):
 
 def test_stale_keys_among_thousands_are_worked_off_within_ec2s_rate(aws, deploy):
     """Of 4,000 keys STALE_KEYS are ours to delete, five a second: all 4,000 take a quarter of an hour."""
-    stale = int(os.environ.get("STALE_KEYS", "120"))
+    stale = int(os.environ.get("STALE_KEYS", "80"))
     with deploy(MAX_DELETIONS="50" if stale < 1000 else "100") as deployment:
         living = manager(1 * HOUR)
         kept = {scenario.machine_name(Deployment.EXECUTOR, 0.5 * HOUR), "my-own-key"}
