@@ -5,6 +5,7 @@
 //! errors to standard error.
 
 mod args;
+mod markdown;
 mod plan;
 mod preflight;
 mod progress;
@@ -105,6 +106,10 @@ pub async fn run(
 ) -> Exit {
     match dispatch(args, variables, sdk, terminal).await {
         Ok(exit) => exit,
+        // Nobody saw whether it ended clean.
+        Err(Error::Closed) if matches!(args.command, Command::Sweep { yes: true, .. }) => {
+            Exit::Failed
+        }
         // As other tools do when their reader has seen enough.
         Err(Error::Closed) => Exit::Good,
         Err(Error::Message(exit, message)) => {

@@ -1,6 +1,6 @@
 //! `plan`: the plan of the whole account, with the preflight's findings.
 
-use super::{Error, Exit, Format, Terminal, preflight, progress, show, whole};
+use super::{Error, Exit, Format, Terminal, markdown, preflight, progress, show, whole};
 use crate::{
     aws::Aws,
     config::Config,
@@ -62,7 +62,7 @@ fn write(
 ) -> Result<(), Error> {
     let lines = match format {
         Format::Table => show::terminal(document, terminal.width),
-        Format::Markdown => show::markdown(document),
+        Format::Markdown => markdown::plan(document),
         Format::Json => vec![to_json(document)?],
     };
     for line in lines {

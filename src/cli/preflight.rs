@@ -1,6 +1,6 @@
 //! `preflight`: what would keep `MODE=enforce` from working, asked with the caller's credentials.
 
-use super::{Error, Exit, Format, Terminal, plan, progress, show, whole};
+use super::{Error, Exit, Format, Terminal, markdown, plan, progress, show, whole};
 use crate::{
     aws::Aws,
     config::Config,
@@ -28,7 +28,7 @@ pub(super) async fn run(
             vec!["Nothing stands in the way of MODE=enforce.".into()]
         }
         Format::Table => show::findings(findings, terminal.width),
-        Format::Markdown => show::markdown_findings(findings),
+        Format::Markdown => markdown::findings(findings),
     };
     for line in lines.iter().skip_while(|line| line.is_empty()) {
         writeln!(terminal.out, "{line}")?;

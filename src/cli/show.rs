@@ -1,9 +1,6 @@
 //! A plan for people: what will be deleted comes first, each line with its reason.
 
-use super::{
-    Column, cut, plain, table,
-    table::{markdown_cell, wrapped},
-};
+use super::{Column, cut, plain, table, table::wrapped};
 use crate::{
     document::{Manager, PlanDocument, ResourceLine, VERDICTS},
     preflight::Finding,
@@ -66,12 +63,12 @@ pub(super) fn age(seconds: Option<i64>) -> String {
     }
 }
 
-fn or_dash(text: Option<&str>) -> String {
+pub(super) fn or_dash(text: Option<&str>) -> String {
     text.filter(|t| !t.is_empty()).unwrap_or("-").to_owned()
 }
 
 /// The id, and the name that people know it by: a public IP, a key pair's id.
-fn named(line: &ResourceLine) -> String {
+pub(super) fn named(line: &ResourceLine) -> String {
     match &line.name {
         Some(name) if line.kind == crate::reap::ADDRESSES => format!("{} {name}", line.id),
         _ => line.id.clone(),
@@ -142,7 +139,8 @@ fn summary(document: &PlanDocument, width: usize) -> Vec<String> {
         .collect()
 }
 
-fn sentences(document: &PlanDocument) -> Vec<String> {
+/// The plan in a few sentences.
+pub(super) fn sentences(document: &PlanDocument) -> Vec<String> {
     let region = document.region.as_deref().unwrap_or("an unknown Region");
     let executor = match &document.executor_name {
         Some(name) => format!("executor name {name}"),
@@ -255,70 +253,6 @@ pub(super) fn findings(findings: &[Finding], width: usize) -> Vec<String> {
             lines.extend(set_in(&format!("{word}: {text}"), width));
         }
     }
-    lines
-}
-
-/// The plan as Markdown.
-pub(super) fn markdown(document: &PlanDocument) -> Vec<String> {
-    let mut lines: Vec<String> = sentences(document)
-        .iter()
-        .map(|sentence| format!("- {}", markdown_cell(sentence)))
-        .collect();
-    lines.extend(markdown_findings(&document.findings));
-    for verdict in VERDICTS {
-        let of_verdict: Vec<&ResourceLine> = document
-            .resources
-            .iter()
-            .filter(|r| r.verdict == verdict)
-            .collect();
-        if of_verdict.is_empty() {
-            continue;
-        }
-        lines.extend([
-            String::new(),
-            format!("### {} ({})", meaning(verdict), document.total(verdict)),
-            String::new(),
-        ]);
-        lines.push("| kind | id | age | owner | owner is | rule | evidence |".into());
-        lines.push("|---|---|---|---|---|---|---|".into());
-        lines.extend(of_verdict.iter().map(|r| {
-            let cells = [
-                r.kind.clone(),
-                named(r),
-                age(r.age_seconds),
-                or_dash(r.owner.as_deref()),
-                or_dash(r.owner_state.as_deref()),
-                r.rule.clone(),
-                r.evidence.clone(),
-            ];
-            format!("| {} |", cells.map(|cell| markdown_cell(&cell)).join(" | "))
-        }));
-    }
-    lines
-}
-
-/// The findings as Markdown.
-pub(super) fn markdown_findings(findings: &[Finding]) -> Vec<String> {
-    if findings.is_empty() {
-        return vec![];
-    }
-    let mut lines = vec![
-        String::new(),
-        "### Before MODE=enforce".into(),
-        String::new(),
-    ];
-    lines.push("| level | about | what | why it matters | what to do |".into());
-    lines.push("|---|---|---|---|---|".into());
-    lines.extend(findings.iter().map(|f| {
-        let cells = [
-            f.level.to_string(),
-            f.about.clone(),
-            f.what.clone(),
-            f.why.clone(),
-            f.action.clone(),
-        ];
-        format!("| {} |", cells.map(|cell| markdown_cell(&cell)).join(" | "))
-    }));
     lines
 }
 

@@ -9,6 +9,7 @@ use crate::{
     config::{Config, Mode},
     document::{Manager, PlanDocument, ResourceLine},
     pace,
+    preflight::Level,
     reconcile::{self, Outcome, Report},
     task::{Delivery, Task},
     world::Time,
@@ -56,6 +57,13 @@ pub(super) async fn run(
         faulty: 0,
     };
     let mut document = plan::read(aws, &config, terminal.err).await?;
+    for finding in document.findings.iter().filter(|f| f.level != Level::Note) {
+        writeln!(
+            terminal.err,
+            "{}: {}: {}: {}",
+            finding.level, finding.about, finding.what, finding.why
+        )?;
+    }
     for _ in 0..LOOKS {
         let in_time = passes.until_done(terminal.err).await?;
         document = plan::read(aws, &config, terminal.err).await?;

@@ -126,12 +126,3 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines.push(line);
     lines
 }
-
-/// A cell of a Markdown table.
-pub(super) fn markdown_cell(text: &str) -> String {
-    let escape = |c: char| match c {
-        '|' | '`' | '*' | '_' | '<' | '>' | '[' | ']' | '\\' => format!("\\{c}"),
-        _ => c.to_string(),
-    };
-    plain(text).chars().map(escape).collect()
-}

@@ -264,3 +264,53 @@ fn a_throttled_sweep_comes_again() {
     assert_eq!(ran.exit, Exit::Good, "{}{}", ran.out, ran.err);
     assert_eq!(alive(&aws).len(), 2);
 }
+
+#[test]
+fn what_stands_in_the_way_is_told_before_anything_is_written() {
+    let aws = scaled_to_zero();
+    aws.world().groups.remove(GROUP);
+    let err = run(&aws, "sweep --yes").err;
+    let warning = "warning: group ci-linux-asg: it doesn't exist in this account and Region";
+    let at = err
+        .find(warning)
+        .unwrap_or_else(|| panic!("no warning in {err}"));
+    assert!(at < err.find("Pass 1").expect("a pass"));
+}
+
+/// A pipe whose other end is closed.
+struct Closed;
+
+impl std::io::Write for Closed {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_a_plan_well_and_a_sweep_never_as_clean() {
+    let aws = scaled_to_zero();
+    for (line, exit) in [
+        ("plan", Exit::Good),
+        ("sweep", Exit::Good),
+        ("sweep --yes", Exit::Failed),
+    ] {
+        let words = std::iter::once("lifecycle-reaper").chain(line.split_whitespace());
+        let args = Args::try_parse_from(words).expect("arguments");
+        let variables = aws.variables.lock().expect("unpoisoned").clone();
+        let mut err = vec![];
+        let mut terminal = Terminal {
+            out: &mut Closed,
+            err: &mut err,
+            width: 100,
+        };
+        let ran = drive(
+            &aws.clock,
+            cli::run(&args, variables, async || aws.sdk_config(), &mut terminal),
+        );
+        assert_eq!(ran, exit, "{line}");
+    }
+}

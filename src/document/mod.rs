@@ -3,11 +3,17 @@
 //! There is one writer: the reply to `{"action":"plan"}` and what the command line prints, saves and reads back are
 //! the same document.
 
+mod cost;
+mod managers;
+
+pub use cost::MonthlyCost;
+pub use managers::Manager;
+
 use crate::{
     fault::Fault,
     plan::ReapPlan,
     preflight::{self, Finding, GroupFacts},
-    reap::{self, Evidence, Judgement, Liveness, OwnerState, Verdict, stamp},
+    reap::{self, Evidence, Judgement, OwnerState, Verdict},
     world::{Resource, Time},
 };
 use serde::{Deserialize, Serialize};
@@ -50,23 +56,6 @@ pub struct PlanDocument {
     pub truncated: usize,
 }
 
-/// A manager as a plan shows it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Manager {
-    /// Instance id.
-    pub id: String,
-    /// Its group.
-    pub group: String,
-    /// Auto Scaling's `LifecycleState`; absent when its group doesn't list it.
-    pub lifecycle: Option<String>,
-    /// EC2's word, or `absent`.
-    pub state: String,
-    /// Since its launch.
-    pub age_seconds: Option<i64>,
-    /// How many workers point to it.
-    pub workers: usize,
-}
-
 /// One resource with its decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResourceLine {
@@ -103,21 +92,6 @@ pub struct TriedLine {
     pub fact: String,
 }
 
-/// What the orphans cost a month. Only what has one price everywhere is counted; the rest is no guess.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MonthlyCost {
-    /// Orphaned addresses of Amazon's pool.
-    pub idle_addresses: usize,
-    /// Their price, in US dollars.
-    pub usd: f64,
-    /// How it was counted.
-    pub basis: String,
-}
-
-/// Since 2024-02-01 every public IPv4 address of Amazon's pool costs $0.005 an hour, in use or idle; addresses that a
-/// customer brought cost nothing. <https://aws.amazon.com/blogs/aws/new-aws-public-ipv4-address-charge-public-ip-insights/>,
-/// <https://aws.amazon.com/vpc/pricing/>. A month is 730 hours, so this is 365 cents.
-const CENTS_PER_ADDRESS_AND_MONTH: usize = 365;
 /// What the four verdicts are called.
 pub const VERDICTS: [&str; 4] = ["reap", "defer", "unknown", "keep"];
 
@@ -150,11 +124,11 @@ impl PlanDocument {
             max_deletions: config.max_deletions,
             unread: unread.iter().map(ToString::to_string).collect(),
             looked_at: looked_at(evidence),
-            liveness: liveness(evidence.liveness()),
-            managers: managers(evidence),
+            liveness: managers::liveness(evidence.liveness()),
+            managers: managers::managers(evidence),
             totals: totals(&counts),
             counts,
-            monthly_cost: monthly_cost(plan, region),
+            monthly_cost: cost::monthly_cost(plan, region),
             findings,
             resources,
             truncated: 0,
@@ -264,85 +238,4 @@ fn looked_at(evidence: &Evidence<'_>) -> BTreeMap<String, usize> {
     looked_at.insert("instances".into(), world.instances.items.len());
     looked_at.insert("group-members".into(), world.members.items.len());
     looked_at
-}
-
-fn liveness(liveness: &Liveness) -> String {
-    match liveness {
-        Liveness::NoneLives => "no manager lives".into(),
-        Liveness::OldestBorn(born, id) => {
-            format!("the oldest live manager is {id}, born {}", stamp(*born))
-        }
-        Liveness::Unknown(why) => format!("the live managers are not known: {why}"),
-    }
-}
-
-fn managers(evidence: &Evidence<'_>) -> Vec<Manager> {
-    let mut workers = BTreeMap::<&str, usize>::new();
-    for instance in evidence
-        .world
-        .instances
-        .items
-        .iter()
-        .filter(|i| !i.state.is_gone())
-    {
-        if let Some(parent) = &instance.parent {
-            *workers.entry(parent).or_default() += 1;
-        }
-    }
-    let members = evidence
-        .world
-        .members
-        .items
-        .iter()
-        .filter(|m| evidence.config.groups.contains(&m.group));
-    let members: BTreeMap<&str, _> = members.map(|m| (m.id.as_str(), m)).collect();
-    let tagged = evidence
-        .world
-        .instances
-        .items
-        .iter()
-        .filter(|i| evidence.is_manager(i))
-        .map(|i| i.id.as_str());
-    let ids: std::collections::BTreeSet<&str> = members.keys().copied().chain(tagged).collect();
-    ids.into_iter()
-        .map(|id| {
-            let (member, instance) = (members.get(id), evidence.instance(id));
-            let group = member
-                .map(|m| m.group.clone())
-                .or_else(|| instance.and_then(|i| i.group.clone()));
-            Manager {
-                id: id.to_owned(),
-                group: group.unwrap_or_default(),
-                lifecycle: member.map(|m| m.lifecycle.clone()),
-                state: instance.map_or("absent", |i| i.state.word()).to_owned(),
-                age_seconds: instance
-                    .and_then(|i| i.born)
-                    .map(|born| (evidence.now - born).num_seconds()),
-                workers: workers.get(id).copied().unwrap_or_default(),
-            }
-        })
-        .collect()
-}
-
-/// Only orphans that are public addresses of Amazon's pool, and not in China, where prices are in another currency.
-fn monthly_cost(plan: &ReapPlan, region: Option<&str>) -> MonthlyCost {
-    let is_idle = |judgement: &Judgement| {
-        judgement.verdict == Verdict::Orphan && judgement.resource.from_amazon_pool
-    };
-    let idle = plan
-        .judged
-        .iter()
-        .filter(|(_, judgement)| is_idle(judgement))
-        .count();
-    if region.is_none_or(|region| region.starts_with("cn-")) {
-        return MonthlyCost {
-            basis: "no price is certain in this Region".into(),
-            ..MonthlyCost::default()
-        };
-    }
-    MonthlyCost {
-        idle_addresses: idle,
-        usd: (idle * CENTS_PER_ADDRESS_AND_MONTH) as f64 / 100.0,
-        basis: "$0.005 an hour for each idle public IPv4 address, 730 hours a month; nothing else is counted".into(),
-    }
 }
