@@ -19,7 +19,7 @@ mod odd_events;
 mod places;
 mod poison;
 mod spot;
-mod story;
+pub mod story;
 mod time;
 mod whole_kind;
 mod workers;

@@ -18,8 +18,8 @@ pub fn script(seed: u64) -> Script {
     let managers: Vec<_> = (0..rng.usize(1..=4)).map(|_| manager(rng, groups.len(), &settings, everything_ends)).collect();
     let trigger = trigger(rng);
     let last_end = managers.iter().filter_map(|manager| manager.end.map(|end| end.at)).max().unwrap_or(HOUR);
-    let quiet_from = last_end + settings.drain_timeout.min(100 * settings.heartbeat) + 1200;
-    let rest = 2 * settings.grace + settings.worker_grace + 3 * trigger.sweep_every + 2400;
+    let quiet_from = last_end + settings.limit() + 900;
+    let rest = 2 * settings.grace + settings.worker_grace + 3 * trigger.sweep_every + 1800;
     Script {
         seed,
         strays: (0..rng.usize(0..=6)).map(|_| stray(rng)).collect(),
@@ -43,15 +43,18 @@ fn pick<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
 }
 
 fn settings(rng: &mut Rng) -> Settings {
+    let heartbeat = pick(rng, &[300, 900, 3600]);
     Settings {
         mode_plan: chance(rng, 0.02),
         drain: pick(rng, &[DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Observe, DrainMode::Off]),
-        drain_timeout: pick(rng, &[900, 3600, 7200]),
+        drain_timeout: pick(rng, &[600, 1800, 5400]),
         grace: pick(rng, &[300, 900]),
         worker_grace: pick(rng, &[0, 0, 0, 600]),
         max_deletions: pick(rng, &[1, 3, 100, 100]),
         max_receive_count: pick(rng, &[None, Some(1000), Some(1000), Some(12)]),
-        heartbeat: pick(rng, &[120, 600, 3600]),
+        heartbeat,
+        // By itself a hundred heartbeats; shown smaller, so that it binds at times.
+        global: pick(rng, &[heartbeat * 100, heartbeat * 100, 1200]).min(48 * HOUR),
         eip_tag: chance(rng, 0.4),
         page_size: pick(rng, &[1, 3, 1000, 1000]),
     }
@@ -207,7 +210,7 @@ fn trigger(rng: &mut Rng) -> TriggerScript {
         // Some queues are set up too short: two passes at once on one task.
         visibility: pick(rng, &[6 * function_timeout, 6 * function_timeout, function_timeout, 20]),
         delay: pick(rng, &[0, 5, 120, 600]),
-        sweep_every: pick(rng, &[300, 900, 900]),
+        sweep_every: pick(rng, &[600, 900, 900, 1500]),
         skew: rng.i64(-5..=5),
     }
 }

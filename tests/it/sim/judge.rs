@@ -128,7 +128,7 @@ impl Play {
     /// Every hook of ours is released in time, if a message came or a sweep ran.
     fn waiting_hooks(&self, world: &World, truth: &Truth) -> Vec<(u8, String)> {
         let settings = &self.script.settings;
-        let limit = seconds(settings.drain_timeout.min(settings.heartbeat * 100));
+        let limit = seconds(settings.limit());
         let mut problems = Vec::new();
         for action in world.groups.values().flat_map(|group| &group.actions).filter(|action| action.hook == HOOK) {
             let Some(number) = truth.manager_named(&action.instance_id) else { continue };

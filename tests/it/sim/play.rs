@@ -315,7 +315,7 @@ fn managers(script: &Script) -> Vec<Manager> {
 
 fn build_world(script: &Script, clock: Clock) -> World {
     let mut world = World::empty(clock);
-    let Settings { heartbeat, page_size, .. } = script.settings;
+    let Settings { heartbeat, global, page_size, .. } = script.settings;
     world.page_size = page_size;
     world.ssm.documents.insert(DOCUMENT.into());
     for url in [WORK_QUEUE, DEAD_LETTER_QUEUE] {
@@ -327,7 +327,7 @@ fn build_world(script: &Script, clock: Clock) -> World {
         let hooks = &mut world.groups.get_mut(&group.name).expect("just put").hooks;
         let ours = hooks.get_mut(HOOK).expect("just put");
         ours.heartbeat_timeout = seconds(heartbeat);
-        ours.global_timeout = seconds((heartbeat * 100).min(48 * 3600));
+        ours.global_timeout = seconds(global);
         if group.other_hook.is_some() {
             let theirs = LifecycleHook { name: OTHER_HOOK.into(), heartbeat_timeout: TimeDelta::hours(2), ..ours.clone() };
             hooks.insert(OTHER_HOOK.into(), theirs);

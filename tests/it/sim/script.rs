@@ -30,8 +30,17 @@ pub struct Settings {
     pub max_deletions: usize,
     pub max_receive_count: Option<u32>,
     pub heartbeat: i64,
+    /// The longest that the hook waits, heartbeats or not.
+    pub global: i64,
     pub eip_tag: bool,
     pub page_size: usize,
+}
+
+impl Settings {
+    /// The longest that a drain may take.
+    pub fn limit(&self) -> i64 {
+        self.drain_timeout.min(self.global)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

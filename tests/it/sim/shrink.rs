@@ -3,21 +3,21 @@
 use super::mishaps::Mishaps;
 use super::play::{Play, Report};
 use super::script::{ManagerScript, Script};
+use std::time::{Duration, Instant};
 
-/// So many replays at most: a history takes milliseconds, a reader's patience is shorter.
-const REPLAYS: usize = 600;
+/// So long at most: a history takes a fraction of a second, a reader's patience is short.
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// The shortest script found that still breaks `promise`, and how it went.
 pub fn shrink(script: Script, promise: u8) -> (Script, Report) {
     let mut best = script;
     let mut report = Play::new(best.clone()).play();
-    let mut replays = 0;
+    let begun = Instant::now();
     best = with_listed_faults(best, &report);
     loop {
         let mut shorter = false;
         for candidate in candidates(&best) {
-            replays += 1;
-            if replays > REPLAYS {
+            if begun.elapsed() > PATIENCE {
                 return (best, report);
             }
             let replayed = Play::new(candidate.clone()).play();

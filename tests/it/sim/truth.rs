@@ -132,7 +132,8 @@ impl Truth {
         }
         let instance = world.ec2.instances.get(id)?;
         let request = self.things.get(instance.spot_request_id.as_ref()?)?;
-        Some(Thing { kind: Kind::Worker, born: instance.launched, kept: false, ..request.clone() })
+        // Its name is the request's, and its age counts from there.
+        Some(Thing { kind: Kind::Worker, kept: false, ..request.clone() })
     }
 
     /// Whether the manager lives: pending, running, stopping or stopped.
