@@ -8,6 +8,7 @@ use crate::{
     names::NameOwner,
     plan::{ReapPlan, Step},
     reap,
+    task::InstanceId,
     world::{Instance, Resource, Time, World},
 };
 use std::{
@@ -76,6 +77,7 @@ struct Facts<'a> {
     instances: HashMap<&'a str, &'a Instance>,
     by_spot_request: HashMap<&'a str, &'a Instance>,
     members: HashSet<&'a str>,
+    managers: HashSet<&'a str>,
     listed: HashMap<(&'a str, &'a str), &'a Resource>,
     keys_in_use: HashSet<&'a str>,
 }
@@ -110,6 +112,7 @@ impl<'a> Facts<'a> {
                 .filter(|m| m.lifecycle != "Terminated")
                 .map(|m| m.id.as_str())
                 .collect(),
+            managers: world.members.items.iter().map(|m| m.id.as_str()).collect(),
             listed: whole
                 .flat_map(|(kind, l)| l.items.iter().map(|r| ((*kind, r.id.as_str()), r)))
                 .collect(),
@@ -131,7 +134,7 @@ impl<'a> Facts<'a> {
                 .group
                 .as_ref()
                 .is_some_and(|g| self.config.groups.contains(g));
-            if in_group || self.members.contains(id) {
+            if in_group || self.managers.contains(id) {
                 return Some("is a manager");
             }
             (instance.keep, instance.parent.as_deref())
@@ -143,7 +146,12 @@ impl<'a> Facts<'a> {
         };
         match () {
             () if is_protected => Some("is protected"),
-            () if owner.is_some_and(|owner| self.is_live(owner)) => Some("has a live owner"),
+            () if kind == reap::WORKERS && owner.is_some_and(|owner| !is_id(owner)) => {
+                Some("has a parent that is no instance")
+            }
+            () if owner.is_some_and(|owner| is_id(owner) && self.is_live(owner)) => {
+                Some("has a live owner")
+            }
             () if kind == reap::KEY_PAIRS && self.keys_in_use.contains(id) => Some("is in use"),
             () if !self.owner_is_gone(kind, resource) && self.is_young(resource) => {
                 Some("is too young")
@@ -194,10 +202,18 @@ impl<'a> Facts<'a> {
                     NameOwner::Foreign | NameOwner::Unrelated => None,
                 },
             );
-        let born = named
-            .or(resource.created)
-            .or(resource.allocated)
-            .or(resource.marked);
-        born.is_none_or(|born| self.now < born + self.config.grace)
+        let is_old = |born: Time| self.now >= born + self.config.grace;
+        match named.or(resource.created) {
+            Some(born) => !is_old(born),
+            // An address has no time of AWS's: its own tag tells, or our first look.
+            None => ![resource.allocated, resource.marked]
+                .into_iter()
+                .flatten()
+                .any(is_old),
+        }
     }
+}
+
+fn is_id(owner: &str) -> bool {
+    InstanceId::parse(owner).is_some()
 }

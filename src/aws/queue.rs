@@ -11,6 +11,9 @@ const LONGEST_VISIBILITY_SECONDS: i64 = 43_200;
 const LONGEST_MESSAGE_DELAY_SECONDS: i64 = 900;
 /// An attribute counts towards the message's size.
 const REASON_CHARS: usize = 500;
+/// SQS's largest message, attributes included, and what ours take at most.
+const LONGEST_MESSAGE_BYTES: usize = 1_048_576;
+const ATTRIBUTE_BYTES: usize = 2 * (4 * REASON_CHARS + 50);
 
 /// The queue that a record came from, as its ARN names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,18 +106,16 @@ impl Aws {
             .map_err(Fault::of("SendMessage"))
     }
 
-    /// Puts a message on the dead-letter queue as it came, with the reason beside it.
+    /// Puts a message on the dead-letter queue as it came, with the reason beside it where there is room.
     pub async fn bury(&self, queue_url: &str, dead: &Undeliverable<'_>) -> Result<(), Fault> {
-        let call = self
-            .sqs()
-            .send_message()
-            .queue_url(queue_url)
-            .message_body(dead.body);
-        let call = call.message_attributes("Reason", text(dead.reason)?);
-        let call = match dead.message_id.filter(|id| !id.is_empty()) {
-            Some(id) => call.message_attributes("OriginalMessageId", text(id)?),
-            None => call,
-        };
+        let call = self.sqs().send_message().queue_url(queue_url);
+        let mut call = call.message_body(sendable(dead.body));
+        if dead.body.len() + ATTRIBUTE_BYTES <= LONGEST_MESSAGE_BYTES {
+            call = call.message_attributes("Reason", text(dead.reason)?);
+            if let Some(id) = dead.message_id.filter(|id| !id.is_empty()) {
+                call = call.message_attributes("OriginalMessageId", text(id)?);
+            }
+        }
         call.send()
             .await
             .map(drop)
@@ -134,4 +135,20 @@ fn text(value: &str) -> Result<MessageAttributeValue, Fault> {
         .string_value(if value.is_empty() { "-".into() } else { value })
         .build()
         .map_err(|e| Fault::stop("SendMessage", e.to_string()))
+}
+
+/// A body that SQS takes: what a record brought is one already, what came by another way may hold characters that no
+/// message can.
+fn sendable(body: &str) -> String {
+    let is_sendable =
+        |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r' | '\u{7f}'..='\u{9f}');
+    body.chars()
+        .map(|c| {
+            if is_sendable(c) && !matches!(c, '\u{fffe}' | '\u{ffff}') {
+                c
+            } else {
+                char::REPLACEMENT_CHARACTER
+            }
+        })
+        .collect()
 }
