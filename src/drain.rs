@@ -5,8 +5,9 @@
 
 use crate::{
     config::{Config, Drain},
+    fault::Disposition,
     task::{Change, Delivery, Task},
-    world::{Answer, Command, Hook, Instance, InstanceState, ManagerView, Time},
+    world::{Answer, Began, Command, Hook, Instance, InstanceState, ManagerView, Time},
 };
 use chrono::TimeDelta;
 
@@ -167,7 +168,7 @@ pub fn next(
         () if delivery.is_among_the_last() => {
             Some("the queue's last deliveries have come".to_owned())
         }
-        () if now >= deadline.at => Some(format!(
+        () if now >= deadline.at && !is_in_doubt(view) => Some(format!(
             "the deadline has come, set by {}",
             deadline.bound_by
         )),
@@ -190,6 +191,12 @@ pub fn next(
             while_waiting(action, host, late, view, config)
         }
     }
+}
+
+/// Whether the deadline rests on the message alone, and the next look may know better. A denial or a server that
+/// doesn't know the call never will.
+fn is_in_doubt(view: &ManagerView) -> bool {
+    matches!(&view.began, Began::Unread(fault) if fault.disposition == Disposition::Retry && !fault.is_without_code())
 }
 
 /// The rows in which a hook waits, or may wait, and the manager isn't down.

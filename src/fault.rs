@@ -35,6 +35,8 @@ pub struct Fault {
     pub disposition: Disposition,
 }
 
+/// What stands for a code where an error answer has none, before the status.
+const HTTP: &str = "HTTP";
 /// The longest message that is kept: some of EC2's carry kilobytes of encoded detail.
 const MESSAGE_CHARS: usize = 300;
 
@@ -129,7 +131,13 @@ impl Fault {
         E: ProvideErrorMetadata + std::error::Error + 'static,
     {
         let meta = error.as_service_error().map(ProvideErrorMetadata::meta);
-        let code = meta.and_then(|m| m.code()).unwrap_or_default().to_owned();
+        let code = match (meta.and_then(|m| m.code()), error.raw_response()) {
+            (Some(code), _) => code.to_owned(),
+            (None, Some(answer)) if answer.status().as_u16() >= 400 => {
+                format!("{HTTP} {}", answer.status().as_u16())
+            }
+            (None, _) => String::new(),
+        };
         let message = match meta.and_then(|m| m.message()) {
             Some(message) => message.to_owned(),
             None => format!("{}", DisplayErrorContext(error)),
@@ -196,6 +204,11 @@ impl Fault {
     /// Whether SQS knows no such queue.
     pub fn is_no_such_queue(&self) -> bool {
         NO_SUCH_QUEUE.contains(&self.code.as_str())
+    }
+
+    /// Whether a server answered that something is wrong without saying what: it doesn't know the call.
+    pub fn is_without_code(&self) -> bool {
+        self.code.starts_with(HTTP)
     }
 
     /// Whether SSM can never run a command there.

@@ -10,7 +10,7 @@ use crate::{
     preflight::GroupFacts,
     reap::{self, REAPERS, Reaper},
     task::{Change, Delivery, InstanceId, Task},
-    world::{Command, Instance, InstanceState, Listing, ManagerView, Resource, Time, World},
+    world::{Began, Command, Instance, InstanceState, Listing, ManagerView, Resource, Time, World},
 };
 use chrono::TimeDelta;
 use futures_util::future::{join, join_all, join3};
@@ -57,7 +57,7 @@ pub async fn manager(
         hooks,
         instance,
         command: Command::NotRead,
-        began: None,
+        began: Began::NotTold,
     };
     if let (Drain::Ssm { document }, true) = (&config.drain, needs_command(task, &view, config)) {
         view.began = began(aws, task, delivery, id, &view, config).await;
@@ -103,10 +103,10 @@ fn needs_command(task: &Task, view: &ManagerView, config: &Config) -> bool {
 /// A message may be older than the termination that it meets (replayed, or the first one was taken back), and a wake
 /// is always younger.
 pub fn since_when(task: &Task, delivery: &Delivery, view: &ManagerView) -> Time {
-    match (task, view.began) {
-        (Task::Terminate { .. }, Some(began)) => delivery.first_seen.max(began),
-        (_, Some(began)) => began,
-        (_, None) => delivery.first_seen,
+    match (task, &view.began) {
+        (Task::Terminate { .. }, Began::At(began)) => delivery.first_seen.max(*began),
+        (_, Began::At(began)) => *began,
+        (_, Began::NotTold | Began::Unread(_)) => delivery.first_seen,
     }
 }
 
@@ -119,22 +119,23 @@ async fn began(
     id: &InstanceId,
     view: &ManagerView,
     config: &Config,
-) -> Option<Time> {
+) -> Began {
     let hooks: Vec<_> = hooks_of(task, view).into_iter().cloned().collect();
     let is_late = aws.now() >= deadline(delivery.first_seen, &hooks, config).at;
     if matches!(task, Task::Terminate { .. }) && !is_late {
-        return None;
+        return Began::NotTold;
     }
-    let lifecycle = view
-        .lifecycle
-        .as_ref()
-        .ok()?
-        .as_ref()
-        .filter(|l| l.state == TERMINATING_WAIT)?;
-    aws.termination_began(&lifecycle.group, id).await.unwrap_or_else(|fault| {
-        tracing::info!(%fault, "the group's activities could not be read; going by the message alone");
-        None
-    })
+    let lifecycle = view.lifecycle.as_ref().ok().and_then(Option::as_ref);
+    let Some(lifecycle) = lifecycle.filter(|l| l.state == TERMINATING_WAIT) else {
+        return Began::NotTold;
+    };
+    match aws.termination_began(&lifecycle.group, id).await {
+        Ok(began) => began.map_or(Began::NotTold, Began::At),
+        Err(fault) => {
+            tracing::warn!(instance_id = %id, %fault, "the group's activities could not be read: when the termination began is not known");
+            Began::Unread(fault)
+        }
+    }
 }
 
 /// Reads everything that a reaping pass judges, and what protects it.

@@ -170,8 +170,19 @@ pub struct ManagerView {
     pub instance: Result<Option<Instance>, Fault>,
     /// The newest drain command that can be evidence.
     pub command: Command,
-    /// When its termination began, where no message tells.
-    pub began: Option<Time>,
+    /// When its termination began, where a message can't tell or may be wrong.
+    pub began: Began,
+}
+
+/// When a group began to terminate an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Began {
+    /// Nothing depends on it, or no activity of the group tells.
+    NotTold,
+    /// Then.
+    At(Time),
+    /// It could not be read this time.
+    Unread(Fault),
 }
 
 /// An instance's place in its group.

@@ -12,6 +12,8 @@ use chrono::{DateTime, TimeDelta};
 
 /// Auto Scaling names at most so many groups in one call.
 const GROUPS_PER_CALL: usize = 50;
+/// A termination that a hook still holds up began at most two days ago: it is among the latest activities.
+const ACTIVITY_PAGES: usize = 10;
 /// What a hook without a heartbeat timeout has.
 const DEFAULT_HEARTBEAT: TimeDelta = TimeDelta::seconds(3600);
 
@@ -60,22 +62,35 @@ impl Aws {
 
     /// Where one instance stands in its group; `None` = no group has it.
     pub async fn lifecycle(&self, id: &InstanceId) -> Result<Option<Lifecycle>, Fault> {
-        let call = self
-            .auto_scaling()
-            .describe_auto_scaling_instances()
-            .instance_ids(id.as_str());
-        let answer = call
-            .send()
-            .await
-            .map_err(Fault::of("DescribeAutoScalingInstances"))?;
-        let found = answer
-            .auto_scaling_instances()
-            .iter()
-            .find(|i| i.instance_id() == Some(id.as_str()));
-        Ok(found.map(|i| Lifecycle {
-            group: i.auto_scaling_group_name().unwrap_or_default().to_owned(),
-            state: i.lifecycle_state().unwrap_or_default().to_owned(),
-        }))
+        let listing = pages("DescribeAutoScalingInstances", async |token| {
+            let call = self
+                .auto_scaling()
+                .describe_auto_scaling_instances()
+                .instance_ids(id.as_str());
+            let call = call.set_next_token(token);
+            let answer = call
+                .send()
+                .await
+                .map_err(Fault::of("DescribeAutoScalingInstances"))?;
+            let ours = answer
+                .auto_scaling_instances()
+                .iter()
+                .filter(|i| i.instance_id() == Some(id.as_str()));
+            let items = ours.map(|i| Lifecycle {
+                group: i.auto_scaling_group_name().unwrap_or_default().to_owned(),
+                state: i.lifecycle_state().unwrap_or_default().to_owned(),
+            });
+            Ok(Page {
+                items: items.collect(),
+                next: answer.next_token,
+            })
+        })
+        .await;
+        match (listing.items.into_iter().next(), listing.fault) {
+            (Some(lifecycle), _) => Ok(Some(lifecycle)),
+            (None, Some(fault)) => Err(fault),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Our termination hooks on a group.
@@ -109,35 +124,34 @@ impl Aws {
             .collect())
     }
 
-    /// When the group began to terminate an instance, as far as its activities tell.
+    /// When the group began to terminate an instance, as far as its latest activities tell; newest come first.
     pub async fn termination_began(
         &self,
         group: &str,
         id: &InstanceId,
     ) -> Result<Option<Time>, Fault> {
-        let call = self
-            .auto_scaling()
-            .describe_scaling_activities()
-            .auto_scaling_group_name(group)
-            .max_records(100);
-        // Only a better estimate hangs on it: it isn't worth a retry.
-        let once = aws_sdk_autoscaling::config::Builder::new()
-            .retry_config(aws_config::retry::RetryConfig::disabled());
-        let answer = call
-            .customize()
-            .config_override(once)
-            .send()
-            .await
-            .map_err(Fault::of("DescribeScalingActivities"))?;
-        let of_ours = answer.activities().iter().filter(|a| {
-            a.description().is_some_and(|d| {
-                d.starts_with("Terminating") && d.trim_end().ends_with(id.as_str())
-            })
-        });
-        Ok(of_ours
-            .filter_map(|a| a.start_time())
-            .filter_map(|t| DateTime::from_timestamp(t.secs(), 0))
-            .max())
+        let mut token = None;
+        for _ in 0..ACTIVITY_PAGES {
+            let call = self.auto_scaling().describe_scaling_activities();
+            let call = call.auto_scaling_group_name(group).set_next_token(token);
+            let answer = call
+                .send()
+                .await
+                .map_err(Fault::of("DescribeScalingActivities"))?;
+            let of_ours = answer.activities().iter().filter(|a| {
+                let words = a.description().unwrap_or_default();
+                words.starts_with("Terminating") && words.trim_end().ends_with(id.as_str())
+            });
+            let began = of_ours
+                .filter_map(|a| a.start_time())
+                .filter_map(|t| DateTime::from_timestamp(t.secs(), 0))
+                .max();
+            token = answer.next_token.filter(|token| !token.is_empty());
+            if began.is_some() || token.is_none() {
+                return Ok(began);
+            }
+        }
+        Ok(None)
     }
 
     /// Restarts a hook's heartbeat timeout.

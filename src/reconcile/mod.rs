@@ -20,7 +20,10 @@ use crate::{
     world::{Answer, Command, World},
 };
 use chrono::TimeDelta;
-use futures_util::stream::{self, StreamExt};
+use futures_util::{
+    FutureExt,
+    stream::{self, StreamExt},
+};
 
 /// What comes after a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,15 +114,16 @@ pub async fn pass(aws: &Aws, config: &Config, task: &Task, delivery: &Delivery) 
         task,
         delivery,
     };
+    // Boxed, because the futures of many calls inside one another grow beyond what the compiler lays out.
     match task {
         Task::Terminate {
             manager,
             to_warm_pool,
             ..
-        } => pass.terminate(manager, *to_warm_pool).await,
-        Task::Wake { manager, .. } => pass.wake(manager).await,
-        Task::Reap { manager, told_by } => pass.reap_one(manager, *told_by).await,
-        Task::Sweep { .. } => pass.sweep().await,
+        } => pass.terminate(manager, *to_warm_pool).boxed_local().await,
+        Task::Wake { manager, .. } => pass.wake(manager).boxed_local().await,
+        Task::Reap { manager, told_by } => pass.reap_one(manager, *told_by).boxed_local().await,
+        Task::Sweep { .. } => pass.sweep().boxed_local().await,
     }
 }
 

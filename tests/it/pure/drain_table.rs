@@ -385,7 +385,7 @@ fn every_combination_has_one_row_and_the_code_follows_it() {
                         hooks: hooks.clone(),
                         instance: instance.clone(),
                         command: newest,
-                        began: None,
+                        began: lifecycle_reaper::world::Began::NotTold,
                     };
                     for (time, delivery) in times_seen() {
                         let seen = Seen {
@@ -435,7 +435,7 @@ fn aborted_is_released_loudly() {
             hooks: Ok(vec![hook("ci-linux-terminate")]),
             instance: Ok(Some(instance(InstanceState::Running, false))),
             command: Command::Answered(Answer::Aborted, String::new()),
-            began: None,
+            began: lifecycle_reaper::world::Began::NotTold,
         };
         let next = drain::next(&terminate(), &Delivery::first(now()), &view, &config, now());
         assert_eq!(
@@ -462,7 +462,7 @@ fn a_group_that_lags_behind_is_waited_for() {
                 hooks: Ok(vec![hook("ci-linux-terminate")]),
                 instance: Ok(Some(instance(InstanceState::Terminated, false))),
                 command: Command::None,
-                began: None,
+                began: lifecycle_reaper::world::Began::NotTold,
             };
             let delivery = Delivery {
                 first_seen: now() - seconds(age),
@@ -540,7 +540,7 @@ fn a_wake_without_a_waiting_hook_leaves_it() {
                             hooks: hooks.clone(),
                             instance: instance.clone(),
                             command: newest,
-                            began: None,
+                            began: lifecycle_reaper::world::Began::NotTold,
                         };
                         let next = drain::next(
                             &wake(change.clone()),
@@ -598,7 +598,7 @@ fn only_our_hook_is_completed() {
             hooks: Ok(names.iter().map(|n| hook(n)).collect()),
             instance: Ok(Some(instance(InstanceState::Running, false))),
             command: Command::None,
-            began: None,
+            began: lifecycle_reaper::world::Began::NotTold,
         };
         for (mode, config) in configs() {
             let delivery = Delivery::first(now());
