@@ -95,7 +95,7 @@ locals {
     { sid = "ReadSpotRequests", actions = ["ec2:DescribeSpotInstanceRequests"] },
     { sid = "ReadKeyPairs", actions = ["ec2:DescribeKeyPairs"] },
     { sid = "ReadAddresses", actions = ["ec2:DescribeAddresses"] },
-    { sid = "ReadGroups", actions = ["autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks"] },
+    { sid = "ReadGroups", actions = ["autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks", "autoscaling:DescribeScalingActivities"] },
     { sid = "ReadCommands", actions = ["ssm:ListCommands", "ssm:GetCommandInvocation"], when = var.drain == "ssm" },
     { sid = "ReadFleets", actions = ["ec2:DescribeFleets", "ec2:DescribeSpotFleetRequests"], when = contains(var.reap, "fleets") },
     ] : {

@@ -45,12 +45,17 @@ def states(terraform_provider):
     return rendered.terraform_states(rendered.DEPLOYMENTS)
 
 
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter, config):
     stats = terminalreporter.stats
-    skipped, passed = len(stats.get("skipped", [])), len(stats.get("passed", []))
-    failed = len(stats.get("failed", [])) + len(stats.get("error", []))
     for what in dict.fromkeys(missing):
         terminalreporter.write_line(f"NOT RUN here, needs {what}")
-    if skipped:
-        terminalreporter.write_line(f"{skipped} checks were SKIPPED")
-    terminalreporter.write_line(f"{passed} passed, {failed} failed")
+    if stats.get("skipped"):
+        terminalreporter.write_line(f"{len(stats['skipped'])} checks were SKIPPED")
+    failed = len(stats.get("failed", [])) + len(stats.get("error", []))
+    config.last_line = f"{len(stats.get('passed', []))} passed, {failed} failed"
+
+
+def pytest_unconfigure(config):
+    """The last line, for whoever reads only that."""
+    if hasattr(config, "last_line"):
+        print(config.last_line, flush=True)

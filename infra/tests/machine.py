@@ -3,12 +3,13 @@
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).parent
 SCRIPT = HERE.parent / "ssm" / "drain.sh"
+SUDO = [] if os.getuid() == 0 else ["sudo", "-n"]
 NAMESPACES = ["--pid", "--mount", "--cgroup", "--uts", "--ipc"]
 
 
@@ -21,13 +22,13 @@ class Machine:
         for tool in ("unshare", "nsenter", "/lib/systemd/systemd", "journalctl"):
             if not shutil.which(tool):
                 raise Impossible(f"{tool} is not installed (Debian: apt-get install systemd util-linux)")
-        self.log = open("/tmp/drain-test-machine.log", "w+")
-        command = ["unshare", "--fork", "--mount-proc", *NAMESPACES, HERE / "systemd" / "init.sh"]
+        self.log = tempfile.TemporaryFile("w+")
+        command = [*SUDO, "unshare", "--fork", "--mount-proc", *NAMESPACES, HERE / "systemd" / "init.sh"]
         self.outer = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
         self.init = None
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and self.outer.poll() is None:
-            self.init = self.init or first_child(self.outer.pid)
+            self.init = self.init or first_child(self.outer.pid, generations=1 + len(SUDO[:1]))
             if self.init and self.run("systemctl", "is-active", "systemd-journald").stdout == "active\n":
                 return
             time.sleep(0.1)
@@ -38,14 +39,14 @@ class Machine:
 
     def stop(self):
         if self.init:
-            os.kill(self.init, signal.SIGKILL)
-        self.outer.kill()
+            subprocess.run([*SUDO, "kill", "-KILL", str(self.init)], check=False)
+        self.outer.terminate()
         self.outer.wait(10)
         self.log.close()
 
     def command(self, *words):
         enter = ["-p", "-m", "-C", "-u", "-i"]
-        return ["nsenter", "--target", str(self.init), *enter, *map(str, words)]
+        return [*SUDO, "nsenter", "--target", str(self.init), *enter, *map(str, words)]
 
     def run(self, *words, timeout=60):
         return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=timeout)
@@ -109,9 +110,14 @@ class Unit:
         return self.drain_end(self.drain_begin(**options))
 
 
-def first_child(pid):
-    try:
-        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except FileNotFoundError:
-        return None
-    return int(children[0]) if children else None
+def first_child(pid, generations):
+    """The pid of a child, or of a grandchild; None while there is none."""
+    for _ in range(generations):
+        try:
+            children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        except FileNotFoundError:
+            return None
+        if not children:
+            return None
+        pid = int(children[0])
+    return pid

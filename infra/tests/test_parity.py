@@ -28,21 +28,31 @@ def test_same_outputs(states, deployment):
     assert rendered.canonical(words) == rendered.canonical(sam)
 
 
-def test_the_mapping_is_the_modules_arithmetic(terraform_provider):
-    mappings = rendered.translated(rendered.INFRA / "sam" / "template.yaml")["Mappings"]
-    runs = {f"drain-{seconds}": {**rendered.BASE, "drain_timeout_seconds": int(seconds), "mode": "enforce"} for seconds in mappings["DrainTimeout"]}
-    runs |= {f"timeout-{seconds}": {**rendered.BASE, "function_timeout_seconds": int(seconds)} for seconds in mappings["FunctionTimeout"]}
+MAPPINGS = rendered.translated(rendered.INFRA / "sam" / "template.yaml")["Mappings"]
+
+
+def arithmetic(seconds):
+    """locals.tf in words: heartbeat timeout, receive count and alarm threshold of a drain timeout."""
+    return min(3600, max(300, math.ceil(seconds / 2))), 50 + math.ceil(seconds / 300), seconds + 1800
+
+
+@pytest.mark.parametrize("seconds", MAPPINGS["DrainTimeout"])
+def test_the_mapping_is_the_arithmetic(seconds):
+    mapping = MAPPINGS["DrainTimeout"][seconds]
+    assert (mapping["HeartbeatTimeout"], mapping["MaxReceiveCount"], mapping["OldestTaskAlarm"]) == arithmetic(int(seconds))
+    assert all(mapping["Visibility"] == 6 * int(timeout) for timeout, mapping in MAPPINGS["FunctionTimeout"].items())
+
+
+def test_the_module_does_the_arithmetic(terraform_provider):
+    timeouts = {"shortest": 60, "odd": 4001, "half a day": 43200}
+    runs = {label: {**rendered.BASE, "drain_timeout_seconds": seconds, "function_timeout_seconds": 77} for label, seconds in timeouts.items()}
     for label, (resources, outputs) in rendered.terraform_states(runs).items():
         found = rendered.from_terraform(resources)
         work = found["AWS::SQS::Queue", "lifecycle-reaper-work"]
-        kind, seconds = label.split("-")
-        if kind == "timeout":
-            assert work["VisibilityTimeout"] == str(mappings["FunctionTimeout"][seconds]["Visibility"])
-            continue
-        expected = mappings["DrainTimeout"][seconds]
-        assert outputs["heartbeat_timeout_seconds"] == expected["HeartbeatTimeout"]
-        assert work["RedrivePolicy"]["maxReceiveCount"] == str(expected["MaxReceiveCount"])
-        assert found["AWS::CloudWatch::Alarm", "lifecycle-reaper-oldest-task"]["Threshold"] == str(expected["OldestTaskAlarm"])
+        threshold = found["AWS::CloudWatch::Alarm", "lifecycle-reaper-oldest-task"]["Threshold"]
+        computed = (outputs["heartbeat_timeout_seconds"], int(work["RedrivePolicy"]["maxReceiveCount"]), int(threshold))
+        assert computed == arithmetic(timeouts[label])
+        assert work["VisibilityTimeout"] == str(6 * 77)
 
 
 def test_every_parameter_is_a_variable_and_the_other_way_round():
@@ -57,9 +67,8 @@ def test_every_parameter_is_a_variable_and_the_other_way_round():
 
 @pytest.mark.parametrize("seconds", [60, 300, 599, 600, 7200, 7201, 86400, 172800])
 def test_the_arithmetic_reaches_the_configured_drain(seconds):
-    """The formulas of locals.tf, in words: what they promise holds for every drain timeout."""
-    heartbeat = min(3600, max(300, math.ceil(seconds / 2)))
-    receives = 50 + math.ceil(seconds / 300)
+    """What the formulas promise, for every drain timeout."""
+    heartbeat, receives, _ = arithmetic(seconds)
     assert 30 <= heartbeat <= 7200
     assert min(172800, 100 * heartbeat) >= seconds  # the hook's global timeout
     # while draining, passes are a third of a heartbeat apart at most, 900 s at most, less a fifth of jitter
