@@ -1,6 +1,7 @@
 """The Runtime API is what Lambda gives a custom runtime to talk to: next, response, error, and the initialization error."""
 
 import json
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -60,6 +61,15 @@ class Invocation:
         return {name: getattr(self, name) for name in names}
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A sandbox that is killed resets its connections; anything else is worth a trace."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class RuntimeApi:
     """The endpoint of one sandbox; it holds at most one invocation."""
 
@@ -82,8 +92,7 @@ class RuntimeApi:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-        self._server.daemon_threads = True
+        self._server = Server(("127.0.0.1", 0), Endpoint)
         self.address = f"127.0.0.1:{self._server.server_port}"
         threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True

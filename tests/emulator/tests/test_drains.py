@@ -5,7 +5,7 @@ import time
 
 import pytest
 from conftest import wait_until
-from emulator import backends, commands
+from emulator import backends, commands, lifecycle_hooks
 from emulator.scenario import HOUR
 from emulator.settings import SETTINGS
 from reaping import (
@@ -168,4 +168,36 @@ def test_throttling_and_broken_connections_only_delay(aws, deploy):
         wait_until(lambda: not theirs & remaining(), 60, "the end of all that the manager left")
         wait_until_quiet(deployment, 60)
         assert remaining() == others | {second}
+        assert dead_letters(deployment) == []
+
+
+def test_another_teams_hook_is_neither_completed_nor_kept_alive(aws, deploy):
+    with deploy() as deployment:
+        theirs = {"AutoScalingGroupName": deployment.GROUP, "LifecycleHookName": "another-teams"}
+        transition = "autoscaling:EC2_INSTANCE_TERMINATING"
+        deployment.autoscaling.put_lifecycle_hook(**theirs, LifecycleTransition=transition)
+        first = manager(6 * HOUR)
+        left = leftovers(first, 4 * HOUR)
+        deployment.terminate(first)
+        wait_until(lambda: times_of(aws, "CompleteLifecycleAction"), what="the release of our hook")
+        time.sleep(1.5)
+        (open_action,) = lifecycle_hooks.actions(backends.autoscaling())
+        assert (open_action.hook.name, open_action.heartbeats) == ("another-teams", 0)
+        assert left <= remaining(), "nothing is reaped while EC2 says that the manager lives"
+        deployment.autoscaling.complete_lifecycle_action(
+            **theirs, InstanceId=first, LifecycleActionResult="CONTINUE"
+        )
+        wait_until(lambda: not left & remaining(), 40, "the end of all that the manager left")
+        wait_until_quiet(deployment)
+
+
+def test_a_manager_that_died_outside_its_group_is_released_without_a_command(aws, deploy):
+    with deploy() as deployment:
+        first = manager(6 * HOUR)
+        left = leftovers(first, 4 * HOUR)
+        deployment.ec2.terminate_instances(InstanceIds=[first])
+        wait_until(lambda: not left & remaining(), 40, "the end of all that the manager left")
+        wait_until_quiet(deployment)
+        assert len(times_of(aws, "CompleteLifecycleAction")) == 1
+        assert aws.calls.of("ssm:SendCommand") == []
         assert dead_letters(deployment) == []
