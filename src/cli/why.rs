@@ -15,7 +15,10 @@ use crate::{
     task::InstanceId,
     world::Instance,
 };
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 /// Explains from a saved plan.
 pub(super) fn in_file(id: &str, path: &Path, terminal: &mut Terminal<'_>) -> Result<Exit, Error> {
@@ -92,6 +95,7 @@ fn explained(document: &PlanDocument, id: &str) -> Option<Vec<String>> {
         .iter()
         .filter(|r| r.id == id || r.name.as_deref() == Some(id));
     lines.extend(resources.flat_map(of_resource));
+    lines.extend(of_owner(document, id));
     if lines.is_empty() {
         return None;
     }
@@ -121,6 +125,33 @@ fn of_manager(manager: &Manager) -> Vec<String> {
         ),
         "  A manager is never deleted: its group ends it.".into(),
     ]
+}
+
+/// What names an id as its owner, counted by verdict.
+fn of_owner(document: &PlanDocument, id: &str) -> Option<String> {
+    let owned = document
+        .resources
+        .iter()
+        .filter(|r| r.owner.as_deref() == Some(id));
+    let mut by_verdict = BTreeMap::<&str, usize>::new();
+    let mut state = None;
+    for resource in owned {
+        *by_verdict
+            .entry(short_meaning(&resource.verdict))
+            .or_default() += 1;
+        state = resource.owner_state.as_deref().or(state);
+    }
+    let counts: Vec<String> = by_verdict
+        .iter()
+        .map(|(verdict, count)| format!("{count} {verdict}"))
+        .collect();
+    let state = state.unwrap_or("not looked at");
+    (!counts.is_empty()).then(|| {
+        format!(
+            "{id} is named as owner by what is listed; it is {state}. Of that: {}.",
+            counts.join(", ")
+        )
+    })
 }
 
 fn of_resource(resource: &ResourceLine) -> Vec<String> {

@@ -103,7 +103,11 @@ fn of_group(group: &GroupFacts, config: &Config) -> Vec<Finding> {
         Finding::new(
             Level::Warning,
             about.clone(),
-            format!("it has a second termination hook, {}", hook.name),
+            if ours.is_empty() {
+                format!("it has a termination hook that isn't in LIFECYCLE_HOOKS, {}", hook.name)
+            } else {
+                format!("it has a second termination hook, {}", hook.name)
+            },
             "the manager goes only when both hooks are completed, and two drains may fight over it",
             "remove it if it is an older drain or clean-up; otherwise expect managers to wait for it",
         )

@@ -200,7 +200,7 @@ fn scaling_to_zero_each_evening_needs_nothing() {
         .world()
         .put_machine_key("aa", "another", TimeDelta::days(9));
     invoke_until_done(&aws, SWEEP);
-    assert_eq!(alive(&aws), [foreign.clone()]);
+    assert_eq!(alive(&aws), std::slice::from_ref(&foreign));
     for evening in 0..3 {
         let managers: Vec<String> = (0..3).map(|n| format!("i-0e{evening}{n:014x}")).collect();
         {
@@ -230,7 +230,7 @@ fn scaling_to_zero_each_evening_needs_nothing() {
                 .collect(),
         );
         tell(&format!("evening {evening}"), &aws, &course);
-        assert_eq!(alive(&aws), [foreign.clone()], "evening {evening}");
+        assert_eq!(alive(&aws), std::slice::from_ref(&foreign), "evening {evening}");
         assert!(aws.world().groups[GROUP].members.is_empty());
         aws.advance(TimeDelta::hours(14));
     }

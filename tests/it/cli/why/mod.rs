@@ -137,3 +137,18 @@ fn the_functions_own_reply_can_be_asked_too() {
     );
     assert_eq!(ran.exit, Exit::PersonNeeded);
 }
+
+#[test]
+fn a_manager_that_is_long_gone_is_known_by_what_it_left() {
+    let aws = super::plan::leftovers();
+    let flat = run(&aws, &format!("why {LONG_GONE}")).flat();
+    let told = format!(
+        "{LONG_GONE} is named as owner by what is listed; it is absent. Of that: 1 KEPT, 1 NOT YET DECIDED, 1 TO BE DELETED."
+    );
+    assert!(flat.contains(&told), "{flat}");
+    let flat = run(&aws, &format!("why {M2}")).flat();
+    assert!(
+        flat.contains("is a manager of group") && flat.contains("it is running. Of that: 2 KEPT."),
+        "{flat}"
+    );
+}
