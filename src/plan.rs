@@ -191,21 +191,19 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
         {
             continue;
         }
+        let begin = plan.judged.len();
         let candidates = reaper.candidates(world, evidence);
-        let mut judged: Vec<_> = candidates
-            .iter()
-            .filter_map(|c| reaper.judge(c, evidence))
-            .collect();
-        plan.over_limit += put_off(&mut judged, config.max_deletions, now);
+        let judged = candidates.filter_map(|c| reaper.judge(&c, evidence));
+        plan.judged.extend(judged.map(|j| (reaper.kind(), j)));
+        let judged = plan.judged.get_mut(begin..).unwrap_or_default();
+        plan.over_limit += put_off(judged, config.max_deletions, now);
+        let judged = || judged.iter().map(|(_, judgement)| judgement);
         plan.steps
-            .push((reaper.kind(), judged.iter().filter_map(step).collect()));
-        let looks = judged
-            .iter()
+            .push((reaper.kind(), judged().filter_map(step).collect()));
+        let looks = judged()
             .filter(|j| concerns(task, j))
             .filter_map(|j| look_again(j, config, now));
         plan.next_look = looks.chain(plan.next_look).min();
-        plan.judged
-            .extend(judged.into_iter().map(|j| (reaper.kind(), j)));
     }
     plan
 }
@@ -213,9 +211,10 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
 /// Defers the orphans beyond `limit`; returns how many those are.
 ///
 /// Which ones changes from pass to pass, so that resources that EC2 refuses to delete don't hold up the others.
-fn put_off(judged: &mut [Judgement], limit: usize, now: Time) -> usize {
+fn put_off(judged: &mut [(&str, Judgement)], limit: usize, now: Time) -> usize {
     let mut orphans: Vec<_> = judged
         .iter_mut()
+        .map(|(_, judgement)| judgement)
         .filter(|j| j.verdict == Verdict::Orphan)
         .collect();
     if orphans.len() <= limit {

@@ -27,6 +27,9 @@ use futures_util::future::LocalBoxFuture;
 /// What became of the deletion of each id.
 pub type Deletions = Vec<(String, Result<(), Fault>)>;
 
+/// What may have to be judged.
+pub type Candidates<'a> = Box<dyn Iterator<Item = Resource> + 'a>;
+
 /// One kind of resource that a manager leaves behind.
 pub trait Reaper: Sync {
     /// The word for it, in `REAP`, logs and plans.
@@ -44,14 +47,12 @@ pub trait Reaper: Sync {
         config: &'a Config,
     ) -> LocalBoxFuture<'a, Listing<Resource>>;
 
-    /// What there is to be judged, in a world that was read; workers are among the instances.
-    fn candidates(&self, world: &World, evidence: &Evidence<'_>) -> Vec<Resource> {
+    /// What there is to be judged, in a world that was read; workers are among the instances. One after the other,
+    /// because a large account has many.
+    fn candidates<'a>(&self, world: &'a World, evidence: &'a Evidence<'_>) -> Candidates<'a> {
         let _ = evidence;
-        world
-            .resources
-            .get(self.kind())
-            .map(|listing| listing.items.clone())
-            .unwrap_or_default()
+        let listing = world.resources.get(self.kind());
+        Box::new(listing.into_iter().flat_map(|l| l.items.iter().cloned()))
     }
 
     /// Whether it is an orphan; `None` = it is nobody of ours, and not worth a line.

@@ -2,7 +2,7 @@
 //! without a tag that names its manager. Nothing proves whose it is, so it is never deleted: once no manager of the
 //! manager group lives, what is still protected is reported, for a person to look at.
 
-use super::{Deletions, Evidence, Judgement, Reaper, Trail, Verdict, evidence::stamp};
+use super::{Candidates, Deletions, Evidence, Judgement, Reaper, Trail, Verdict, evidence::stamp};
 use crate::{
     aws::Aws,
     config::Config,
@@ -29,29 +29,21 @@ impl Reaper for WorkerGroups {
         future::ready(Listing::complete(vec![])).boxed_local()
     }
 
-    fn candidates(&self, world: &World, evidence: &Evidence<'_>) -> Vec<Resource> {
+    fn candidates<'a>(&self, world: &'a World, evidence: &'a Evidence<'_>) -> Candidates<'a> {
         let is_worker_group = |group: &String| {
-            evidence
-                .config
-                .worker_groups
-                .values()
-                .flatten()
-                .any(|g| g == group)
+            let mut worker_groups = evidence.config.worker_groups.values().flatten();
+            worker_groups.any(|g| g == group)
         };
-        let left = world
-            .members
-            .items
-            .iter()
-            .filter(|m| m.protected_from_scale_in && is_worker_group(&m.group));
-        left.map(|member| Resource {
+        let members = world.members.items.iter();
+        let left = members.filter(move |m| m.protected_from_scale_in && is_worker_group(&m.group));
+        Box::new(left.map(|member| Resource {
             id: member.id.clone(),
             name: Some(member.group.clone()),
             state: member.lifecycle.clone(),
             created: evidence.instance(&member.id).and_then(|i| i.launched),
             keep: evidence.instance(&member.id).is_some_and(|i| i.keep),
             ..Resource::default()
-        })
-        .collect()
+        }))
     }
 
     fn judge(&self, worker: &Resource, evidence: &Evidence<'_>) -> Option<Judgement> {

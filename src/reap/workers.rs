@@ -4,8 +4,8 @@
 //! docker-machine tags last: a manager killed in between leaves a worker that only its key name speaks for.
 
 use super::{
-    Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict, delete_in_halves,
-    evidence::stamp,
+    Candidates, Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict,
+    delete_in_halves, evidence::stamp,
 };
 use crate::{
     aws::Aws,
@@ -34,12 +34,11 @@ impl Reaper for Workers {
         future::ready(Listing::complete(vec![])).boxed_local()
     }
 
-    fn candidates(&self, world: &World, evidence: &Evidence<'_>) -> Vec<Resource> {
+    fn candidates<'a>(&self, world: &'a World, evidence: &'a Evidence<'_>) -> Candidates<'a> {
         let alive = world.instances.items.iter().filter(|i| !i.state.is_gone());
-        alive
-            .filter(|i| !evidence.is_manager(i) && (i.parent.is_some() || is_named(i, evidence)))
-            .map(resource)
-            .collect()
+        let ours = alive
+            .filter(|i| !evidence.is_manager(i) && (i.parent.is_some() || is_named(i, evidence)));
+        Box::new(ours.map(resource))
     }
 
     fn judge(&self, resource: &Resource, evidence: &Evidence<'_>) -> Option<Judgement> {
