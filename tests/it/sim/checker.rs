@@ -62,6 +62,7 @@ impl Witness for Checker {
                 queue: request.text("QueueUrl").unwrap_or_default().into(),
                 body: request.text("MessageBody").unwrap_or_default().into(),
                 delay: request.number("DelaySeconds").unwrap_or(0),
+                run: world.run,
             }),
             "ChangeMessageVisibility" => {
                 let receipt = request.text("ReceiptHandle").unwrap_or_default().to_owned();
@@ -88,10 +89,21 @@ impl Checker {
                 continue;
             }
             let Some(thing) = truth.thing(world, &id) else { continue };
+            if request.operation == "TerminateInstances" && self.will_return(truth, world, &id) {
+                truth.violate(5, world, format!("{id} is terminated while its persistent request is active: another will start"));
+            }
             if let Some((promise, why)) = self.objection(truth, world, &id, &thing) {
                 truth.violate(promise, world, format!("{} on {id}: {why}", request.operation));
             }
         }
+    }
+
+    /// Whether a persistent request, which this run could have cancelled before, replaces the instance.
+    fn will_return(&self, truth: &Truth, world: &World, id: &str) -> bool {
+        let rates = &self.script.mishaps.rates;
+        let had_its_chance = rates.lag == 0.0 && rates.denied.is_none() && !truth.disturbed.contains(&world.run);
+        let request = world.ec2.instances.get(id).and_then(|instance| instance.spot_request_id.as_ref());
+        had_its_chance && request.and_then(|request| world.ec2.spot_requests.get(request)).is_some_and(|request| request.persistent && request.state == "active")
     }
 
     /// Why this thing may not be deleted now.

@@ -194,6 +194,7 @@ fn noise(rng: &mut Rng) -> Noise {
             NoiseKind::BadInstanceId,
             NoiseKind::RebalanceRecommendation,
             NoiseKind::FalseSuccess,
+            NoiseKind::Unsuccessful,
             NoiseKind::FalseState,
             NoiseKind::ForgedTermination,
         ],

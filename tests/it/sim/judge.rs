@@ -138,10 +138,15 @@ impl Play {
                 continue;
             };
             // Late by faults, lost messages and sweeps only: how late depends on what went wrong.
-            let calm = self.script.mishaps.are_none() && manager.noticed.is_some_and(|noticed| noticed < action.opened + seconds(700));
+            let calm = self.script.mishaps.are_none() && truth.deliveries_of.contains_key(&number) && manager.noticed.is_some_and(|noticed| noticed < action.opened + seconds(700));
             let slack = seconds(if calm { 120 } else { 2 * self.script.trigger.sweep_every + 1200 });
             if closed.at > action.opened.max(manager.noticed.unwrap_or(action.opened)) + limit + slack {
                 problems.push((3, format!("the hook of manager {number} was released {} s after it opened", (closed.at - action.opened).num_seconds())));
+            }
+            // What a command has proven is acted on by the next delivery, a quarter of an hour later at most.
+            let proven = truth.proven.get(&number).map(|proven| (*proven).max(action.opened));
+            if calm && proven.is_some_and(|proven| closed.at > proven + seconds(900 + 120)) {
+                problems.push((3, format!("the hook of manager {number} waited for {} s after it was proven drained", (closed.at - proven.unwrap_or(closed.at)).num_seconds())));
             }
             if calm && closed.how == Closing::HeartbeatTimeout && manager.noticed.is_some_and(|noticed| noticed < closed.at - seconds(60)) {
                 problems.push((3, format!("the hook of manager {number} ran out for want of a heartbeat")));

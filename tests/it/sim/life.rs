@@ -432,7 +432,7 @@ impl Play {
                 self.send(messages::state_change(&id, "shutting-down", now).to_string(), MessageKind::Wake, 0);
             }
             if end.tells_success {
-                self.send(messages::terminate_successful(&group, &id, now).to_string(), MessageKind::Reap(number), 0);
+                self.send(messages::group_event("Successful", &group, &id, now).to_string(), MessageKind::Reap(number), 0);
             }
         }
     }

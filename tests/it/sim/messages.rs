@@ -47,13 +47,14 @@ pub fn lifecycle_event(transition: &str, group: &str, hook: &str, instance_id: &
     envelope("aws.autoscaling", &format!("EC2 Instance-{word} Lifecycle Action"), json!([group_arn(group)]), detail, now)
 }
 
-pub fn terminate_successful(group: &str, instance_id: &str, now: Time) -> Value {
+/// `EC2 Instance Terminate Successful` or `Unsuccessful`.
+pub fn group_event(outcome: &str, group: &str, instance_id: &str, now: Time) -> Value {
     let detail = json!({
         "StatusCode": "InProgress", "AutoScalingGroupName": group, "ActivityId": "a-1", "RequestId": "a-1", "EC2InstanceId": instance_id,
         "Description": format!("Terminating EC2 instance: {instance_id}"), "Details": {"Availability Zone": "eu-west-1a"},
         "StatusMessage": "", "StartTime": stamp(now), "EndTime": stamp(now), "Cause": "scaling", "Origin": "AutoScalingGroup", "Destination": "EC2",
     });
-    envelope("aws.autoscaling", "EC2 Instance Terminate Successful", json!([group_arn(group), instance_arn(instance_id)]), detail, now)
+    envelope("aws.autoscaling", &format!("EC2 Instance Terminate {outcome}"), json!([group_arn(group), instance_arn(instance_id)]), detail, now)
 }
 
 pub fn state_change(instance_id: &str, state: &str, now: Time) -> Value {

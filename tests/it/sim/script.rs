@@ -226,6 +226,8 @@ pub enum NoiseKind {
     RebalanceRecommendation,
     /// "Terminate Successful" for a manager that lives.
     FalseSuccess,
+    /// "Terminate Unsuccessful" for a manager that lives on.
+    Unsuccessful,
     /// The state-change event of a manager that lives.
     FalseState,
     /// A lifecycle message for a manager that was never terminated.

@@ -149,7 +149,8 @@ fn healthy(world: &World, id: &str) -> bool {
 fn lie_about(kind: NoiseKind, group: &str, number: usize, token: &str, now: Time) -> String {
     let id = manager_id(number);
     match kind {
-        NoiseKind::FalseSuccess => messages::terminate_successful(group, &id, now),
+        NoiseKind::FalseSuccess => messages::group_event("Successful", group, &id, now),
+        NoiseKind::Unsuccessful => messages::group_event("Unsuccessful", group, &id, now),
         NoiseKind::FalseState => messages::state_change(&id, "terminated", now),
         _ => messages::hook_message(group, HOOK, &id, token, now),
     }

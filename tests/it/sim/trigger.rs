@@ -93,6 +93,10 @@ impl Play {
     /// A message that the function sent itself.
     pub fn posted(&mut self, message: Outgoing) {
         if message.queue == WORK_QUEUE {
+            if self.truth().queue_runs.contains(&message.run) {
+                // Lambda would see a loop, and stop it after some sixteen rounds.
+                self.violate(4, format!("run {} puts a message back on the queue that triggered it", message.run));
+            }
             let kind = self.kind_of(&message.body);
             self.enqueue(message.body, kind, message.delay);
         } else if message.queue == DEAD_LETTER_QUEUE {
@@ -222,6 +226,9 @@ impl Play {
         let woken = Woken::yes();
         let waker = Waker::from(woken.clone());
         self.passes += 1;
+        if direct.is_none() {
+            self.truth().queue_runs.insert(number);
+        }
         self.runs.push(Run { number, deadline, future, woken, waker, handler, frozen_until: None, records, direct });
     }
 
@@ -385,7 +392,11 @@ impl Play {
             ..fate
         };
         let ends = command.fate.ends_after.map(|after| command.sent + after);
+        let proves = ["stopped", "aborted", "nothing-to-drain"].iter().any(|word| command.fate.output.starts_with(&format!("lifecycle-reaper: {word}")));
         drop(world);
+        if let (true, Some(ends)) = (proves, ends) {
+            self.truth().proven.entry(number).or_insert(ends);
+        }
         let told = self.script.managers[number].end.is_some_and(|end| end.tells_command);
         if let (true, Some(ends)) = (told, ends) {
             let body = messages::command_ended(id, DOCUMENT, instance_id, "Success", ends).to_string();

@@ -86,6 +86,7 @@ pub struct Outgoing {
     pub queue: String,
     pub body: String,
     pub delay: i64,
+    pub run: u64,
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +113,10 @@ pub struct Truth {
     /// Runs that were hit by a fault, a kill or a freeze.
     pub disturbed: BTreeSet<u64>,
     pub deliveries_of: BTreeMap<usize, u32>,
+    /// When a command proved a manager drained.
+    pub proven: BTreeMap<usize, Time>,
+    /// Runs that the queue triggered.
+    pub queue_runs: BTreeSet<u64>,
 }
 
 impl Truth {
