@@ -1,6 +1,6 @@
 //! A pass reads pages, never single workers: its calls grow with pages, and with nothing else.
 
-use crate::fake_aws::*;
+use crate::{cases::event, fake_aws::*};
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 
@@ -129,10 +129,8 @@ fn what_is_not_ours_costs_no_call() {
         "sqs-launch-hook",
         "s3-object-created",
     ] {
-        let path = format!("{}/events/{name}.json", env!("CARGO_MANIFEST_DIR"));
         let aws = FakeAws::cases();
-        aws.run(&std::fs::read_to_string(path).expect("a sample"))
-            .expect("a reply");
+        aws.run(&event(name)).expect("a reply");
         assert_eq!(aws.all_calls().len(), 0, "{name}: {:?}", aws.all_calls());
     }
 }
@@ -148,14 +146,7 @@ fn a_look_at_a_draining_manager_reads_only_that_manager() {
         }
         aws.world().page_size = 100;
         aws.world().ssm.usual_fate = Some(Fate::never_ends());
-        aws.run(
-            &std::fs::read_to_string(format!(
-                "{}/events/sqs-termination-hook.json",
-                env!("CARGO_MANIFEST_DIR")
-            ))
-            .expect("a sample"),
-        )
-        .expect("a reply");
+        aws.run(&event("sqs-termination-hook")).expect("a reply");
         aws.all_calls().len()
     };
     assert_eq!(count(0), count(1000));

@@ -1,7 +1,7 @@
 //! A drain of two hours, in virtual time: how often the function runs, what it calls, and how soon after the last job
 //! the hook is released. Run with `--nocapture` to see the numbers.
 
-use crate::fake_aws::*;
+use crate::{cases::event, fake_aws::*};
 use chrono::{DateTime, TimeDelta, Utc};
 use lifecycle_reaper::handler::Handler;
 use serde_json::{Value, json};
@@ -30,11 +30,7 @@ const JOBS_END_AFTER: TimeDelta = TimeDelta::hours(2);
 const LATENCY: TimeDelta = TimeDelta::milliseconds(30);
 
 fn sample(name: &str) -> Value {
-    let path = format!("{}/events/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_str(
-        &std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}")),
-    )
-    .expect("JSON")
+    serde_json::from_str(&event(name)).expect("JSON")
 }
 
 /// The hook's message, as the queue hands it out for the nth time.

@@ -1,13 +1,12 @@
 //! Scenes that together make the function say all that it can say, and what it said.
 
-use crate::fake_aws::*;
+use crate::{
+    cases::{Lines, event},
+    fake_aws::*,
+};
 use chrono::TimeDelta;
 use lifecycle_reaper::{handler::Handler, log};
 use serde_json::{Value, json};
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
 
 /// One line that was written.
 #[derive(Clone, Debug)]
@@ -54,7 +53,7 @@ impl Scene {
     fn play(name: &'static str, prepare: Prepare, steps: Vec<(String, i64)>, level: &str) -> Self {
         let aws = FakeAws::cases();
         prepare(&aws);
-        let written = Written::default();
+        let written = Lines::default();
         tracing::subscriber::with_default(log::subscriber(level, written.clone()), || {
             let handler: Handler = aws.handler();
             for (payload, minutes) in &steps {
@@ -68,7 +67,7 @@ impl Scene {
             prepare,
             steps,
             aws,
-            lines: written.lines(),
+            lines: read(&written.text()),
         }
     }
 
@@ -92,9 +91,12 @@ impl Scene {
     }
 }
 
-fn event(name: &str) -> String {
-    let path = format!("{}/events/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+fn read(text: &str) -> Vec<Line> {
+    let line = |raw: &str| Line {
+        raw: raw.to_owned(),
+        json: serde_json::from_str(raw).unwrap_or_else(|e| panic!("{e} in {raw}")),
+    };
+    text.lines().map(line).collect()
 }
 
 /// The hook's message, as delivered for the nth time.
@@ -255,38 +257,4 @@ pub fn everything() -> Vec<Scene> {
         .into_iter()
         .map(|(name, prepare, steps)| Scene::play(name, prepare, steps, "info"))
         .collect()
-}
-
-/// What the subscriber wrote.
-#[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
-
-impl Written {
-    fn lines(&self) -> Vec<Line> {
-        let bytes = self.0.lock().expect("unpoisoned").clone();
-        let text = String::from_utf8(bytes).expect("the log is UTF-8");
-        let read = |raw: &str| Line {
-            raw: raw.to_owned(),
-            json: serde_json::from_str(raw).unwrap_or_else(|e| panic!("{e} in {raw}")),
-        };
-        text.lines().map(read).collect()
-    }
-}
-
-impl io::Write for Written {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("unpoisoned").write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'w> tracing_subscriber::fmt::MakeWriter<'w> for Written {
-    type Writer = Self;
-
-    fn make_writer(&'w self) -> Self::Writer {
-        self.clone()
-    }
 }

@@ -6,3 +6,4 @@ mod insights;
 mod lines;
 mod queries;
 mod wired;
+mod writes;

@@ -1,118 +1,17 @@
-//! As much of CloudWatch Logs Insights' language as docs/logs.md uses: `fields`, `filter`, `stats … by`, `sort`, `limit`.
-//!
-//! Anything else is an error, so that a query can't pass by not being understood. A field that no line has is an error
-//! too: Logs Insights shows nothing for it, which looks like good news.
+//! Reads a command of a query, word by word.
 
-use super::capture::Line;
-use serde_json::{Value, json};
+use super::{Condition, Row, aggregate, text};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A line, or a group of lines, as fields.
-pub type Row = BTreeMap<String, Value>;
-
-/// Runs `query` over `lines`.
-pub fn run(query: &str, lines: &[&Line]) -> Result<Vec<Row>, String> {
-    let mut rows: Vec<Row> = lines.iter().map(|line| row(line)).collect();
-    let mut known: BTreeSet<String> = rows.iter().flat_map(|row| row.keys().cloned()).collect();
-    for command in query.split('|') {
-        let tokens = tokens(command)?;
-        let mut reader = Reader {
-            tokens: &tokens,
-            at: 0,
-            known: &known,
-        };
-        match reader.word()?.as_str() {
-            "fields" | "display" => reader
-                .names()?
-                .iter()
-                .try_for_each(|name| reader.check(name))?,
-            "filter" => {
-                let condition = reader.either()?;
-                rows.retain(|row| condition.holds(row));
-            }
-            "stats" => {
-                rows = reader.stats(&rows)?;
-                known = rows
-                    .iter()
-                    .flat_map(|row| row.keys().cloned())
-                    .chain(reader.stats_names())
-                    .collect();
-                continue;
-            }
-            "sort" => {
-                let name = reader.word()?;
-                reader.check(&name)?;
-                rows.sort_by(|a, b| order(a.get(&name), b.get(&name)));
-                match reader.optional().as_deref() {
-                    None | Some("asc") => {}
-                    Some("desc") => rows.reverse(),
-                    Some(other) => return Err(format!("sort {other}")),
-                }
-            }
-            "limit" => rows.truncate(reader.word()?.parse().map_err(|_| "limit what?")?),
-            other => return Err(format!("the command {other} is not known here")),
-        }
-        reader.end()?;
-    }
-    Ok(rows)
-}
-
-/// Logs Insights finds a JSON line's fields by itself, with dots and numbers for what is inside.
-fn row(line: &Line) -> Row {
-    fn flatten(prefix: &str, value: &Value, row: &mut Row) {
-        let inside = |name: &dyn std::fmt::Display| {
-            if prefix.is_empty() {
-                name.to_string()
-            } else {
-                format!("{prefix}.{name}")
-            }
-        };
-        match value {
-            Value::Object(members) => members
-                .iter()
-                .for_each(|(name, v)| flatten(&inside(name), v, row)),
-            Value::Array(items) => items
-                .iter()
-                .enumerate()
-                .for_each(|(n, v)| flatten(&inside(&n), v, row)),
-            _ => drop(row.insert(prefix.to_owned(), value.clone())),
-        }
-    }
-    let mut row = Row::new();
-    flatten("", &line.json, &mut row);
-    row.insert("@message".into(), json!(line.raw));
-    let timestamp = line
-        .json
-        .get("timestamp")
-        .cloned()
-        .unwrap_or_else(|| line.json["_aws"]["Timestamp"].clone());
-    row.insert("@timestamp".into(), timestamp);
-    row
-}
-
-fn text(value: Option<&Value>) -> Option<String> {
-    match value? {
-        Value::String(text) => Some(text.clone()),
-        Value::Null => None,
-        other => Some(other.to_string()),
-    }
-}
-
-fn order(a: Option<&Value>, b: Option<&Value>) -> std::cmp::Ordering {
-    match (a.and_then(Value::as_f64), b.and_then(Value::as_f64)) {
-        (Some(a), Some(b)) => a.total_cmp(&b),
-        _ => text(a).cmp(&text(b)),
-    }
-}
-
 #[derive(Clone, Debug, PartialEq)]
-enum Token {
+pub(super) enum Token {
     Word(String),
     Quoted(String),
     Sign(char),
 }
 
-fn tokens(command: &str) -> Result<Vec<Token>, String> {
+pub(super) fn tokens(command: &str) -> Result<Vec<Token>, String> {
     let mut tokens = vec![];
     let mut rest = command.trim();
     while let Some(first) = rest.chars().next() {
@@ -138,44 +37,20 @@ fn tokens(command: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-/// A condition on one row.
-enum Condition {
-    All(Vec<Condition>),
-    Any(Vec<Condition>),
-    Present(String),
-    Like(String, String),
-    Equals(String, Vec<String>, bool),
-    Above(String, f64, bool),
-}
-
-impl Condition {
-    fn holds(&self, row: &Row) -> bool {
-        let field = |name: &String| text(row.get(name));
-        match self {
-            Self::All(parts) => parts.iter().all(|part| part.holds(row)),
-            Self::Any(parts) => parts.iter().any(|part| part.holds(row)),
-            Self::Present(name) => field(name).is_some(),
-            Self::Like(name, part) => {
-                field(name).is_some_and(|value| match part.strip_prefix('^') {
-                    Some(begin) => value.starts_with(begin),
-                    None => value.contains(part.as_str()),
-                })
-            }
-            Self::Equals(name, values, wanted) => {
-                field(name).is_some_and(|value| values.contains(&value)) == *wanted
-            }
-            Self::Above(name, bound, wanted) => row
-                .get(name)
-                .and_then(Value::as_f64)
-                .is_some_and(|value| (value > *bound) == *wanted),
-        }
-    }
-}
-
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     tokens: &'a [Token],
     at: usize,
     known: &'a BTreeSet<String>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn of(tokens: &'a [Token], known: &'a BTreeSet<String>) -> Self {
+        Self {
+            tokens,
+            at: 0,
+            known,
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -184,7 +59,7 @@ impl Reader<'_> {
         self.tokens.get(self.at - 1).cloned()
     }
 
-    fn optional(&mut self) -> Option<String> {
+    pub(super) fn optional(&mut self) -> Option<String> {
         match self.tokens.get(self.at) {
             Some(Token::Word(word)) => {
                 self.at += 1;
@@ -194,7 +69,7 @@ impl Reader<'_> {
         }
     }
 
-    fn word(&mut self) -> Result<String, String> {
+    pub(super) fn word(&mut self) -> Result<String, String> {
         self.optional()
             .ok_or_else(|| format!("no word at {:?}", self.tokens.get(self.at)))
     }
@@ -213,13 +88,13 @@ impl Reader<'_> {
         }
     }
 
-    fn end(&self) -> Result<(), String> {
+    pub(super) fn end(&self) -> Result<(), String> {
         self.tokens
             .get(self.at)
             .map_or(Ok(()), |token| Err(format!("{token:?} is not understood")))
     }
 
-    fn check(&self, name: &str) -> Result<(), String> {
+    pub(super) fn check(&self, name: &str) -> Result<(), String> {
         if self.known.contains(name) {
             Ok(())
         } else {
@@ -227,7 +102,7 @@ impl Reader<'_> {
         }
     }
 
-    fn names(&mut self) -> Result<Vec<String>, String> {
+    pub(super) fn names(&mut self) -> Result<Vec<String>, String> {
         let mut names = vec![self.word()?];
         while self.skips(&Token::Sign(',')) {
             names.push(self.word()?);
@@ -235,7 +110,7 @@ impl Reader<'_> {
         Ok(names)
     }
 
-    fn either(&mut self) -> Result<Condition, String> {
+    pub(super) fn either(&mut self) -> Result<Condition, String> {
         let mut parts = vec![self.both()?];
         while self.skips(&Token::Word("or".into())) {
             parts.push(self.both()?);
@@ -301,7 +176,7 @@ impl Reader<'_> {
     }
 
     /// `function(field) as name, … by field, …`
-    fn stats(&mut self, rows: &[Row]) -> Result<Vec<Row>, String> {
+    pub(super) fn stats(&mut self, rows: &[Row]) -> Result<Vec<Row>, String> {
         let mut columns = vec![];
         loop {
             let function = self.word()?;
@@ -354,7 +229,7 @@ impl Reader<'_> {
     }
 
     /// The names that the last `stats` gave, so that a later command may use them even where no row is left.
-    fn stats_names(&self) -> Vec<String> {
+    pub(super) fn stats_names(&self) -> Vec<String> {
         let mut names = vec![];
         for pair in self.tokens.windows(2) {
             if let [Token::Word(word), Token::Word(name)] = pair
@@ -384,27 +259,4 @@ impl Reader<'_> {
             }
         }
     }
-}
-
-fn aggregate(function: &str, field: Option<&str>, rows: &[&Row]) -> Result<Value, String> {
-    let present: Vec<&Value> = rows
-        .iter()
-        .filter_map(|row| field.map_or(Some(&Value::Bool(true)), |name| row.get(name)))
-        .collect();
-    let numbers = || present.iter().filter_map(|value| value.as_f64());
-    Ok(match function {
-        "count" => json!(present.len()),
-        "count_distinct" => json!(
-            present
-                .iter()
-                .map(ToString::to_string)
-                .collect::<BTreeSet<_>>()
-                .len()
-        ),
-        "sum" => json!(numbers().sum::<f64>()),
-        "max" => json!(numbers().reduce(f64::max)),
-        "avg" => json!(numbers().sum::<f64>() / numbers().count().max(1) as f64),
-        "latest" => present.last().map_or(Value::Null, |value| (*value).clone()),
-        other => return Err(format!("the function {other} is not known here")),
-    })
 }
