@@ -6,7 +6,7 @@ SHELL := /bin/bash
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lifecycle-reaper/target
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pure test-rust test-emulator check sim mutants check-infra
+.PHONY: help demo test test-pure test-rust test-emulator check sim bench instructions mutants check-infra
 .PHONY: package lint-deps check-docs pictures
 
 help: ## list the targets
@@ -32,6 +32,12 @@ test-emulator: ## the local AWS's own tests, and the real binary on it
 
 sim: ## 10,000 simulated histories; SEEDS=n for another number, SEED=n replays one with its timeline
 	SEEDS=$${SEEDS:-10000} cargo test --locked --test it -- --ignored --nocapture sim_many
+
+bench: ## the function beside the least a Lambda function can cost and beside Python: cold starts, memory, passes
+	tests/bench/run
+
+instructions: ## the planner's instructions under callgrind, and the difference to the committed baseline
+	tests/bench/instructions
 
 mutants: ## plants the predecessors' defects one by one and shows what catches each
 	tests/mutants/run
