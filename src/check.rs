@@ -9,7 +9,7 @@ use crate::{
     plan::{ReapPlan, Step},
     reap,
     task::InstanceId,
-    world::{Instance, Resource, Time, World},
+    world::{Instance, Member, Resource, Time, World},
 };
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -89,6 +89,8 @@ impl<'a> Facts<'a> {
             .iter()
             .filter(|(_, listing)| listing.is_complete());
         let in_use = world.instances.items.iter().filter(|i| !i.state.is_gone());
+        let is_managed = |m: &&Member| config.groups.contains(&m.group);
+        let managed = || world.members.items.iter().filter(is_managed);
         Self {
             world,
             config,
@@ -105,14 +107,11 @@ impl<'a> Facts<'a> {
                 .iter()
                 .filter_map(|i| Some((i.spot_request.as_deref()?, i)))
                 .collect(),
-            members: world
-                .members
-                .items
-                .iter()
+            members: managed()
                 .filter(|m| m.lifecycle != "Terminated")
                 .map(|m| m.id.as_str())
                 .collect(),
-            managers: world.members.items.iter().map(|m| m.id.as_str()).collect(),
+            managers: managed().map(|m| m.id.as_str()).collect(),
             listed: whole
                 .flat_map(|(kind, l)| l.items.iter().map(|r| ((*kind, r.id.as_str()), r)))
                 .collect(),

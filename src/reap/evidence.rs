@@ -216,10 +216,10 @@ impl<'a> Evidence<'a> {
         (self.now < until).then_some(until)
     }
 
-    /// The birth of something that bears a name: the time in the name if it is ours, else AWS's.
+    /// The birth of something that bears a name: the time in the name if it is or may be ours, else AWS's.
     pub fn born(&self, name: Option<&str>, created: Option<Time>) -> Option<Time> {
         match name.and_then(|name| self.owner_of_name(name)) {
-            Some(NameOwner::Ours(born)) => Some(born),
+            Some(NameOwner::Ours(born) | NameOwner::OursIfToken(_, born)) => Some(born),
             _ => created,
         }
     }

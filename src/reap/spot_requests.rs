@@ -78,6 +78,20 @@ impl Reaper for SpotRequests {
             ));
         }
         trail.pass("keep-tag", "not set");
+        let owner = resource.owner.as_deref();
+        let owner = owner.map(|owner| (owner, evidence.owner_state(owner)));
+        if let Some((owner, state)) = owner {
+            trail.owned_by(owner, state);
+            // Whatever its instance is: what names a manager that lives, or may live, isn't touched.
+            if let OwnerState::Live(word) = state {
+                let fact = format!("its manager {owner} is {word}");
+                return Some(trail.decide(Verdict::Keep, "owner-lives", fact));
+            }
+            if state == OwnerState::Unknown {
+                let fact = format!("its manager {owner} was not seen in what could be read");
+                return Some(trail.decide(Verdict::Unproven, "owner-unknown", fact));
+            }
+        }
         let instance = evidence
             .instance_of_spot_request(&resource.id)
             .or_else(|| evidence.instance(resource.instance.as_deref()?));
@@ -90,32 +104,19 @@ impl Reaper for SpotRequests {
             return Some(trail.decide(worker.verdict, "instance", fact));
         }
         trail.pass("instance", "it has none that is seen");
-        if let Some(owner) = &resource.owner {
-            let state = evidence.owner_state(owner);
-            trail.owned_by(owner, state);
-            return Some(match state {
-                OwnerState::Malformed => trail.decide(
-                    Verdict::Unproven,
-                    "owner-tag",
-                    "its owner tag is not an instance id",
-                ),
-                OwnerState::Live(word) => trail.decide(
-                    Verdict::Keep,
-                    "owner-lives",
-                    format!("its manager {owner} is {word}"),
-                ),
-                OwnerState::Unknown => trail.decide(
-                    Verdict::Unproven,
-                    "owner-unknown",
-                    format!("its manager {owner} was not seen in what could be read"),
-                ),
-                OwnerState::Gone(word) => trail.decide(
-                    Verdict::Orphan,
-                    "owner-gone",
-                    format!("its manager {owner} is {word}"),
-                ),
-                OwnerState::Absent => workers::absent(trail, "owner-absent", owner, evidence),
-            });
+        match owner {
+            Some((owner, OwnerState::Gone(word))) => {
+                let fact = format!("its manager {owner} is {word}");
+                return Some(trail.decide(Verdict::Orphan, "owner-gone", fact));
+            }
+            Some((owner, OwnerState::Absent)) => {
+                return Some(workers::absent(trail, "owner-absent", owner, evidence));
+            }
+            Some(_) => {
+                let fact = "its owner tag is not an instance id";
+                return Some(trail.decide(Verdict::Unproven, "owner-tag", fact));
+            }
+            None => {}
         }
         match resource
             .key_name
