@@ -17,6 +17,7 @@ mod cases;
 mod cli;
 mod cost;
 mod fake_aws;
+mod properties;
 mod pure;
 mod sim;
 mod sight;

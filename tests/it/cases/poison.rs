@@ -180,3 +180,41 @@ fn lc_09_without_an_executor_name_names_prove_nothing() {
         ..case("sqs-termination-hook")
     });
 }
+
+/// A body of any size that SQS takes is buried, with the reason where there is room for it; and so is one that no
+/// message can hold as it is.
+#[test]
+fn lc_65_unreadable_bodies_of_any_size_are_buried() {
+    const LARGEST: usize = 1_048_576;
+    for (size, has_reason) in [
+        (1, true),
+        (LARGEST - 10_000, true),
+        (LARGEST - 1, false),
+        (LARGEST, false),
+    ] {
+        let mut payload: Value = serde_json::from_str(&event("poison-body-not-json")).unwrap();
+        payload["Records"][0]["body"] = "x".repeat(size).into();
+        let aws = FakeAws::cases();
+        let reply = aws.run(&payload.to_string()).expect("a reply");
+        assert_eq!(reply, json!({ "batchItemFailures": [] }), "{size} bytes");
+        let sent = aws.world().queues[DEAD_LETTER_QUEUE].sent.clone();
+        assert_eq!((sent.len(), sent[0].body.len()), (1, size));
+        assert_eq!(sent[0].attributes.contains_key("Reason"), has_reason);
+    }
+    // Through a topic a message may hold what SQS doesn't take.
+    for odd in ["a\u{0}b", "\u{1b}[31m", "\u{fffe}", "\u{ffff}", "\u{b}"] {
+        let payload =
+            json!({ "Records": [{ "EventSource": "aws:sns", "Sns": { "Message": odd } }] });
+        let aws = FakeAws::cases();
+        aws.run(&payload.to_string()).expect("buried");
+        let sent = aws.world().queues[DEAD_LETTER_QUEUE].sent.clone();
+        assert!(sent[0].body.contains('\u{fffd}'), "{odd:?}");
+    }
+    for plain in ["tab\t", "line\r\n", "ä\u{85}\u{7f}", "🚀"] {
+        let payload =
+            json!({ "Records": [{ "EventSource": "aws:sns", "Sns": { "Message": plain } }] });
+        let aws = FakeAws::cases();
+        aws.run(&payload.to_string()).expect("buried");
+        assert_eq!(aws.world().queues[DEAD_LETTER_QUEUE].sent[0].body, plain);
+    }
+}

@@ -8,11 +8,13 @@ mod worlds;
 
 use proptest::test_runner::Config;
 
-/// So many cases, and no files left behind.
+/// So many cases, unless `PROPTEST_CASES` asks for more; no files are left behind.
 pub fn cases(number: u32) -> Config {
+    let usual = Config::default();
+    let asked = std::env::var_os("PROPTEST_CASES").map(|_| usual.cases);
     Config {
-        cases: number,
+        cases: asked.unwrap_or(number),
         failure_persistence: None,
-        ..Config::default()
+        ..usual
     }
 }

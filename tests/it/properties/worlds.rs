@@ -132,7 +132,7 @@ fn managers() -> impl Strategy<Value = (Vec<Instance>, Vec<Member>)> {
 }
 
 fn workers() -> impl Strategy<Value = Vec<Instance>> {
-    let spot = prop::option::weighted(0.4, 0..4_usize);
+    let spot = prop::option::weighted(0.5, Just(()));
     let one = (
         state(),
         age(),
@@ -144,11 +144,11 @@ fn workers() -> impl Strategy<Value = Vec<Instance>> {
     prop::collection::vec(one, 0..6).prop_map(|all| {
         let worker = |(n, (state, age, parent, key_name, spot, keep)): (
             usize,
-            (_, _, _, _, Option<usize>, _),
+            (_, _, _, _, Option<()>, _),
         )| Instance {
             parent,
             key_name,
-            spot_request: spot.map(|s| format!("sir-{s}")),
+            spot_request: spot.filter(|_| n < 4).map(|_| format!("sir-{n}")),
             keep,
             ..instance(worker_id(n), state, age)
         };
@@ -187,29 +187,39 @@ fn key_pairs(workers: &[Instance]) -> impl Strategy<Value = Vec<Resource>> + use
     })
 }
 
-fn spot_requests() -> impl Strategy<Value = Vec<Resource>> {
-    let of_worker = prop::option::weighted(0.4, 0..6_usize);
+/// Requests; one that launched a worker bears its worker's key, and came before it.
+fn spot_requests(workers: &[Instance]) -> impl Strategy<Value = Vec<Resource>> + use<> {
+    let workers = workers.to_vec();
+    let state = prop::sample::select(vec!["open", "active", "disabled"]);
     let one = (
-        prop::sample::select(vec!["open", "active", "disabled"]),
+        state,
         key(),
         owner(),
-        of_worker,
+        any::<bool>(),
         age(),
         prop::bool::weighted(0.1),
     );
-    prop::collection::vec(one, 0..4).prop_map(|all| {
-        let request = |(n, (state, key_name, owner, worker, age, keep)): (
+    prop::collection::vec(one, 0..4).prop_map(move |all| {
+        let request = |(n, (state, key_name, owner, shows_instance, age, keep)): (
             usize,
-            (&str, _, Option<String>, Option<usize>, i64, _),
-        )| Resource {
-            id: format!("sir-{n}"),
-            state: state.into(),
-            key_name,
-            owner: owner.filter(|_| age % 3 == 0),
-            instance: worker.map(worker_id),
-            created: Some(time(age)),
-            keep,
-            ..Resource::default()
+            (&str, _, Option<String>, bool, i64, _),
+        )| {
+            let id = format!("sir-{n}");
+            let worker = workers
+                .iter()
+                .find(|w| w.spot_request.as_ref() == Some(&id));
+            Resource {
+                state: state.into(),
+                key_name: worker.map_or(key_name, |w| w.key_name.clone()),
+                owner: owner.filter(|_| age % 3 == 0),
+                instance: worker.filter(|_| shows_instance).map(|w| w.id.clone()),
+                created: worker.map_or(Some(time(age)), |w| {
+                    w.launched.map(|l| l - TimeDelta::minutes(1))
+                }),
+                keep,
+                id,
+                ..Resource::default()
+            }
         };
         all.into_iter().enumerate().map(request).collect()
     })
@@ -261,26 +271,21 @@ fn listing<T>(items: Vec<T>, ended: u8) -> Listing<T> {
 /// A world, read whole in most cases.
 pub fn world() -> impl Strategy<Value = World> {
     let ended = || prop_oneof![12 => Just(9_u8), 1 => Just(0), 1 => Just(1)];
-    (
-        managers(),
-        workers(),
-        spot_requests(),
-        addresses(),
-        [ended(), ended(), ended(), ended(), ended()],
-    )
-        .prop_flat_map(|((managers, members), workers, spots, addresses, ended)| {
-            key_pairs(&workers).prop_map(move |keys| {
-                let instances = managers.iter().chain(&workers).cloned().collect();
-                let resources = [
-                    (SPOT_REQUESTS, listing(spots.clone(), ended[0])),
-                    (KEY_PAIRS, listing(keys, ended[1])),
-                    (ADDRESSES, listing(addresses.clone(), ended[2])),
-                ];
-                World {
-                    resources: resources.into_iter().collect(),
-                    instances: listing(instances, ended[3]),
-                    members: listing(members.clone(), ended[4]),
-                }
-            })
+    let parts = (managers(), workers(), addresses());
+    let ended = [ended(), ended(), ended(), ended(), ended()];
+    (parts, ended).prop_flat_map(|(((managers, members), workers, addresses), ended)| {
+        (spot_requests(&workers), key_pairs(&workers)).prop_map(move |(spots, keys)| {
+            let instances = managers.iter().chain(&workers).cloned().collect();
+            let resources = [
+                (SPOT_REQUESTS, listing(spots, ended[0])),
+                (KEY_PAIRS, listing(keys, ended[1])),
+                (ADDRESSES, listing(addresses.clone(), ended[2])),
+            ];
+            World {
+                resources: resources.into_iter().collect(),
+                instances: listing(instances, ended[3]),
+                members: listing(members.clone(), ended[4]),
+            }
         })
+    })
 }

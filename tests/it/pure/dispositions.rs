@@ -135,7 +135,7 @@ fn every_code_through_the_real_client() {
             Stop,
             "SendMessage",
             &[
-                "AccessDeniedException",
+                "AccessDenied",
                 "KmsAccessDenied",
                 "InvalidParameterValue",
             ],
