@@ -134,11 +134,7 @@ fn every_code_through_the_real_client() {
         (
             Stop,
             "SendMessage",
-            &[
-                "AccessDenied",
-                "KmsAccessDenied",
-                "InvalidParameterValue",
-            ],
+            &["AccessDenied", "KmsAccessDenied", "InvalidParameterValue"],
         ),
         (
             Retry,
@@ -180,12 +176,7 @@ fn every_code_through_the_real_client() {
         (
             Retry,
             "ChangeMessageVisibility",
-            &[
-                "RequestThrottled",
-                "MessageNotInflight",
-                "ReceiptHandleIsInvalid",
-                "OverLimit",
-            ],
+            &["MessageNotInflight", "ReceiptHandleIsInvalid", "OverLimit"],
         ),
     ];
     for (disposition, operation, codes) in rows {
