@@ -51,7 +51,6 @@ pub(super) async fn run(
     let mut passes = Passes {
         aws,
         config: &config,
-        began: aws.now(),
         deadline,
         count: 0,
         faulty: 0,
@@ -188,7 +187,6 @@ impl<'a> Leftovers<'a> {
 struct Passes<'a> {
     aws: &'a Aws,
     config: &'a Config,
-    began: Time,
     deadline: Time,
     count: u32,
     /// Passes in a row in which something failed that may succeed later.
@@ -217,10 +215,10 @@ impl Passes<'_> {
     async fn one(&mut self, err: &mut dyn Write) -> Result<Report, Error> {
         self.count += 1;
         let task = Task::Sweep { writes: true };
+        // Each pass is a first one, or the function's bounds for a sweep that comes again would end it.
         let delivery = Delivery {
-            first_seen: self.began.max(self.aws.now() - TimeDelta::hours(1)),
             count: 1 + self.faulty,
-            max_count: None,
+            ..Delivery::first(self.aws.now())
         };
         let pass = reconcile::pass(self.aws, self.config, &task, &delivery);
         let report = progress::during(self.aws, err, &format!("Pass {}", self.count), pass).await?;

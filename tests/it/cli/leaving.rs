@@ -224,6 +224,16 @@ fn the_time_is_bounded_and_what_is_left_is_listed() {
 }
 
 #[test]
+fn a_long_grace_period_is_waited_for() {
+    let aws = scaled_to_zero();
+    aws.set("GRACE_SECONDS", "5400");
+    aws.world().put_machine_key("young", EXECUTOR, minutes(1));
+    let ran = run(&aws, "sweep --yes");
+    assert_eq!(ran.exit, Exit::Good, "{}{}", ran.out, ran.err);
+    assert!(aws.now() - start() > minutes(85), "{}", aws.now() - start());
+}
+
+#[test]
 fn what_is_denied_ends_it_with_an_error() {
     let aws = scaled_to_zero();
     aws.inject(Fault::Denied.on("ReleaseAddress"));

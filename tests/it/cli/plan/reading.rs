@@ -52,6 +52,7 @@ fn section<'a>(out: &'a str, from: &str, to: &str) -> &'a str {
 #[test]
 fn a_reader_who_never_saw_it_can_tell_what_will_be_deleted_and_why() {
     let out = run(&leftovers(), "plan").out;
+    println!("{out}");
     let deleted = flat(section(&out, "TO BE DELETED: ", "NOT YET DECIDED: "));
     for (what, why) in [
         (W1, format!("its manager {M1} is terminated")),

@@ -44,7 +44,7 @@ fn a_spot_request_by_its_owner() {
         &ran,
         "keep",
         "owner-lives",
-        &["keep-tag", "instance"],
+        &["keep-tag"],
         &format!("its manager {M2} is running"),
     );
     let ran = why_spot(|world| spot_owned_by(world, LONG_GONE));
@@ -73,7 +73,7 @@ fn a_spot_request_by_its_owner() {
         &ran,
         "unknown",
         "owner-unknown",
-        &["keep-tag", "instance"],
+        &["keep-tag"],
         "was not seen in what could be read",
     );
 }
