@@ -59,8 +59,8 @@ pub async fn manager(
         command: Command::NotRead,
         began: Began::NotTold,
     };
+    view.began = began(aws, task, delivery, id, &view, config).await;
     if let (Drain::Ssm { document }, true) = (&config.drain, needs_command(task, &view, config)) {
-        view.began = began(aws, task, delivery, id, &view, config).await;
         let since = since_when(task, delivery, &view) - BEFORE_FIRST_SEEN;
         let woken_by = match task {
             Task::Wake {
