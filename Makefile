@@ -22,7 +22,7 @@ check: ## format and lints, warnings are errors
 	cargo clippy --locked --all-targets -- -D warnings
 
 test-pure: ## the pure core alone: seconds after a change
-	cargo test --locked --lib
+	cargo test --locked --test it -- pure:: properties::
 
 test-rust: ## all Rust tests, 200 simulated histories among them
 	cargo test --locked
