@@ -182,11 +182,9 @@ fn every_code_through_the_real_client() {
     for (disposition, operation, codes) in rows {
         for code in *codes {
             let fault = fault_of(operation, code, "This call was told to fail.");
-            assert_eq!(
-                (fault.disposition, fault.code.as_str()),
-                (*disposition, *code),
-                "{operation}"
-            );
+            assert_eq!(fault.disposition, *disposition, "{operation} {code}");
+            // SQS's client shows some codes with their old prefix.
+            assert!(fault.code.ends_with(code), "{operation}: {fault}");
             assert_eq!(fault.operation, *operation);
             assert!(fault.message.contains("told to fail"), "{fault}");
             let told = fault.to_string();
