@@ -10,6 +10,7 @@ use crate::{
     fault::Fault,
     reap,
 };
+use std::collections::BTreeSet;
 
 /// One call to be asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,10 +107,30 @@ pub fn probes(document: &PlanDocument, config: &Config) -> Vec<Probe> {
 
 /// What is to be said of EC2's answers.
 pub fn of_permissions(answers: &[(Probe, ProbeResult)]) -> Vec<Finding> {
+    let denied = |(_, answer): &(Probe, ProbeResult)| *answer == Ok(false);
+    if answers.len() > 1 && answers.iter().all(denied) {
+        return vec![read_only(answers)];
+    }
     answers
         .iter()
         .filter_map(|(probe, answer)| of_answer(probe, answer))
         .collect()
+}
+
+/// Somebody who may only read asks: that is how a plan should be made, and says nothing of the function.
+fn read_only(answers: &[(Probe, ProbeResult)]) -> Finding {
+    let operations: BTreeSet<&str> = answers.iter().map(|(probe, _)| probe.operation).collect();
+    let operations: Vec<&str> = operations.into_iter().collect();
+    Finding::new(
+        Level::Warning,
+        "permissions",
+        format!(
+            "these credentials may only read (denied: {})",
+            operations.join(", ")
+        ),
+        "that is enough for a plan, but it doesn't tell what the function's role may do",
+        "ask again with the function's role to test its permissions",
+    )
 }
 
 fn of_answer(probe: &Probe, answer: &ProbeResult) -> Option<Finding> {

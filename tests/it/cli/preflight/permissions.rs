@@ -101,3 +101,26 @@ fn the_mark_of_the_first_look_needs_its_permissions() {
     );
     assert_eq!(findings(address), []);
 }
+
+#[test]
+fn whoever_may_only_read_is_told_once_and_has_no_problem() {
+    let aws = healthy();
+    {
+        let mut world = aws.world();
+        put_dead_manager(&mut world, M1, minutes(10));
+        world.put_worker(Worker::of(M1, W1));
+        let is_dry = |request: &Request| request.text("DryRun") == Some("true");
+        world.rules.push(Fault::Denied.everywhere().when(is_dry));
+    }
+    let ran = run(&aws, "preflight");
+    assert_eq!(ran.exit, Exit::Good, "{}", ran.out);
+    let told = "warning: permissions: these credentials may only read (denied: CancelSpotInstanceRequests, \
+                DeleteKeyPair, ReleaseAddress, TerminateInstances)";
+    assert_eq!(
+        ran.flat().matches("may only read").count(),
+        1,
+        "{}",
+        ran.out
+    );
+    assert!(ran.flat().contains(told), "{}", ran.out);
+}
