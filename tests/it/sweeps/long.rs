@@ -230,7 +230,11 @@ fn scaling_to_zero_each_evening_needs_nothing() {
                 .collect(),
         );
         tell(&format!("evening {evening}"), &aws, &course);
-        assert_eq!(alive(&aws), std::slice::from_ref(&foreign), "evening {evening}");
+        assert_eq!(
+            alive(&aws),
+            std::slice::from_ref(&foreign),
+            "evening {evening}"
+        );
         assert!(aws.world().groups[GROUP].members.is_empty());
         aws.advance(TimeDelta::hours(14));
     }
