@@ -80,6 +80,7 @@ struct Facts<'a> {
     managers: HashSet<&'a str>,
     listed: HashMap<(&'a str, &'a str), &'a Resource>,
     keys_in_use: HashSet<&'a str>,
+    parent_by_key: HashMap<&'a str, &'a str>,
 }
 
 impl<'a> Facts<'a> {
@@ -114,6 +115,12 @@ impl<'a> Facts<'a> {
             managers: managed().map(|m| m.id.as_str()).collect(),
             listed: whole
                 .flat_map(|(kind, l)| l.items.iter().map(|r| ((*kind, r.id.as_str()), r)))
+                .collect(),
+            parent_by_key: world
+                .instances
+                .items
+                .iter()
+                .filter_map(|i| Some((i.key_name.as_deref()?, i.parent.as_deref()?)))
                 .collect(),
             keys_in_use: in_use.filter_map(|i| i.key_name.as_deref()).collect(),
         }
@@ -182,6 +189,10 @@ impl<'a> Facts<'a> {
                 instance
                     .and_then(|i| i.parent.as_deref())
                     .or(resource.owner.as_deref())
+            }
+            reap::KEY_PAIRS => {
+                let of_worker = self.parent_by_key.get(resource.id.as_str()).copied();
+                resource.owner.as_deref().or(of_worker)
             }
             _ => resource.owner.as_deref(),
         };

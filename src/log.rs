@@ -31,10 +31,10 @@ pub fn subscriber<W>(level: &str, out: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Clone + Send + Sync + 'static,
 {
-    let level: LevelFilter = level
-        .trim()
-        .to_ascii_lowercase()
-        .parse()
+    // An empty word would be read as `error`.
+    let word = Some(level.trim().to_ascii_lowercase()).filter(|word| !word.is_empty());
+    let level: LevelFilter = word
+        .and_then(|word| word.parse().ok())
         .unwrap_or(LevelFilter::INFO);
     let ours = Targets::new()
         .with_default(level.min(LevelFilter::WARN))

@@ -1,6 +1,6 @@
 //! The Lambda function: cold start, then one invocation after the other.
 
-use lambda_runtime::{Error, LambdaEvent, service_fn};
+use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use lifecycle_reaper::{
     aws::{Aws, https_client},
     config::{Config, Mode},
@@ -57,7 +57,10 @@ async fn main() -> Result<(), Error> {
         handler
             .handle(event.payload.get(), &invocation)
             .await
-            .map_err(Error::from)
+            .map_err(|fault| Diagnostic {
+                error_type: "Fault".into(),
+                error_message: fault.to_string(),
+            })
     }))
     .await
 }

@@ -3,6 +3,9 @@
 //!
 //! EC2 fleets and spot fleet requests start instances by themselves, so they go before everything else. They share
 //! one key pair, which no name of docker-machine's claims: it is never touched. Off unless `REAP` names the kind.
+//!
+//! A fleet of type `instant` starts nothing after its creation, and EC2 lists it only to those who know its id: its
+//! instances are workers like any others, and the fleet itself is left to end with them.
 
 use super::{
     Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict, evidence::stamp, workers,
@@ -20,12 +23,11 @@ use futures_util::{
     FutureExt,
     future::{LocalBoxFuture, join},
 };
+use std::collections::HashMap;
 
 const PAGE_SIZE: i32 = 1000;
-/// What both calls that delete take at once, instant fleets apart.
+/// What both calls that delete take at once, and less than that.
 const CHUNK: usize = 25;
-/// The word for a fleet that can only be deleted together with its instances.
-const INSTANT: &str = "instant";
 
 /// EC2 fleets and spot fleet requests.
 pub(super) struct Fleets;
@@ -122,20 +124,12 @@ impl Reaper for Fleets {
         async move {
             let (requests, fleets): (Vec<&Resource>, Vec<&Resource>) =
                 resources.iter().partition(|r| r.id.starts_with("sfr-"));
-            let (instant, others): (Vec<&Resource>, Vec<&Resource>) = fleets
-                .into_iter()
-                .partition(|r| r.name.as_deref() == Some(INSTANT));
             let mut deletions = vec![];
             for chunk in requests.chunks(CHUNK) {
                 deletions.extend(cancel_requests(aws, chunk).await);
             }
-            // The workers' own reaper terminates the instances; an instant fleet goes only together with them.
-            for (chunk, with_instances) in others
-                .chunks(CHUNK)
-                .map(|c| (c, false))
-                .chain(instant.chunks(CHUNK).map(|c| (c, true)))
-            {
-                deletions.extend(delete_fleets(aws, chunk, with_instances).await);
+            for chunk in fleets.chunks(CHUNK) {
+                deletions.extend(delete_fleets(aws, chunk).await);
             }
             deletions
         }
@@ -246,6 +240,7 @@ fn fleet(fleet: &FleetData, config: &Config) -> Option<Resource> {
         FleetStateCode::Submitted | FleetStateCode::Active | FleetStateCode::Modifying
     )
     .then_some(())?;
+    (fleet.r#type() != Some(&FleetType::Instant)).then_some(())?;
     Some(Resource {
         id: fleet.fleet_id()?.to_owned(),
         name: fleet.r#type().map(FleetType::as_str).map(str::to_owned),
@@ -279,57 +274,69 @@ fn tagged(tags: &[Tag], config: &Config) -> Resource {
     }
 }
 
-/// EC2 answers success and lists what did not succeed: each id has its own result.
-async fn delete_fleets(aws: &Aws, fleets: &[&Resource], with_instances: bool) -> Deletions {
+/// The fleets go without their instances: those are the workers' own reaper's, one decision each.
+async fn delete_fleets(aws: &Aws, fleets: &[&Resource]) -> Deletions {
     const OPERATION: &str = "DeleteFleets";
-    let ids: Vec<String> = fleets.iter().map(|r| r.id.clone()).collect();
-    let call = aws
-        .ec2()
-        .delete_fleets()
-        .set_fleet_ids(Some(ids.clone()))
-        .terminate_instances(with_instances);
-    let refused = match call.send().await.map_err(Fault::of(OPERATION)) {
-        Err(fault) => return ids.into_iter().map(|id| (id, Err(fault.clone()))).collect(),
-        Ok(answer) => answer.unsuccessful_fleet_deletions.unwrap_or_default(),
-    };
-    let result = |id: &str| match refused
-        .iter()
-        .find(|r| r.fleet_id() == Some(id))
-        .and_then(|r| r.error())
-    {
-        Some(error) => Err(Fault::with_code(
-            OPERATION,
-            error.code().map(|c| c.as_str()),
-            error.message(),
-        )),
-        None => Ok(()),
-    };
-    ids.iter().map(|id| (id.clone(), result(id))).collect()
+    let call = aws.ec2().delete_fleets().terminate_instances(false);
+    let call = call.set_fleet_ids(Some(ids(fleets)));
+    let answer = call.send().await.map_err(Fault::of(OPERATION));
+    let refused = answer.map(|answer| {
+        let refused = answer.unsuccessful_fleet_deletions.unwrap_or_default();
+        refused
+            .into_iter()
+            .filter_map(|r| {
+                let code = r.error().and_then(|e| e.code()).map(|c| c.as_str());
+                let message = r.error().and_then(|e| e.message());
+                Some((
+                    r.fleet_id()?.to_owned(),
+                    Fault::with_code(OPERATION, code, message),
+                ))
+            })
+            .collect()
+    });
+    each_with_its_result(fleets, refused)
 }
 
 async fn cancel_requests(aws: &Aws, requests: &[&Resource]) -> Deletions {
     const OPERATION: &str = "CancelSpotFleetRequests";
-    let ids: Vec<String> = requests.iter().map(|r| r.id.clone()).collect();
     let call = aws
         .ec2()
         .cancel_spot_fleet_requests()
-        .set_spot_fleet_request_ids(Some(ids.clone()))
         .terminate_instances(false);
-    let refused = match call.send().await.map_err(Fault::of(OPERATION)) {
-        Err(fault) => return ids.into_iter().map(|id| (id, Err(fault.clone()))).collect(),
-        Ok(answer) => answer.unsuccessful_fleet_requests.unwrap_or_default(),
+    let call = call.set_spot_fleet_request_ids(Some(ids(requests)));
+    let answer = call.send().await.map_err(Fault::of(OPERATION));
+    let refused = answer.map(|answer| {
+        let refused = answer.unsuccessful_fleet_requests.unwrap_or_default();
+        refused
+            .into_iter()
+            .filter_map(|r| {
+                let code = r.error().and_then(|e| e.code()).map(|c| c.as_str());
+                let message = r.error().and_then(|e| e.message());
+                Some((
+                    r.spot_fleet_request_id()?.to_owned(),
+                    Fault::with_code(OPERATION, code, message),
+                ))
+            })
+            .collect()
+    });
+    each_with_its_result(requests, refused)
+}
+
+fn ids(resources: &[&Resource]) -> Vec<String> {
+    resources.iter().map(|r| r.id.clone()).collect()
+}
+
+/// EC2 answers success and lists what did not succeed: each id has its own result.
+fn each_with_its_result(
+    resources: &[&Resource],
+    refused: Result<HashMap<String, Fault>, Fault>,
+) -> Deletions {
+    let result = |id: &String| match &refused {
+        Err(fault) => Err(fault.clone()),
+        Ok(refused) => refused.get(id).map_or(Ok(()), |fault| Err(fault.clone())),
     };
-    let result = |id: &str| match refused
+    resources
         .iter()
-        .find(|r| r.spot_fleet_request_id() == Some(id))
-        .and_then(|r| r.error())
-    {
-        Some(error) => Err(Fault::with_code(
-            OPERATION,
-            error.code().map(|c| c.as_str()),
-            error.message(),
-        )),
-        None => Ok(()),
-    };
-    ids.iter().map(|id| (id.clone(), result(id))).collect()
+        .map(|r| (r.id.clone(), result(&r.id)))
+        .collect()
 }

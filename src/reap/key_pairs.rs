@@ -1,6 +1,7 @@
-//! A key pair is an orphan if and only if its name is ours exactly, it is older than the grace period, no instance
-//! that isn't terminated and no open spot request uses it, and it is older than every live manager, or it was the key
-//! of a worker whose manager is gone, or its owner tag names one.
+//! A key pair is an orphan if and only if its name is ours exactly, no instance that isn't terminated and no open spot
+//! request uses it, and the manager of its worker (or of its owner tag) is gone; or, with the same name and use, if it
+//! is older than every live manager. Where EC2 doesn't prove that the manager is gone, it is older than the grace
+//! period as well.
 //!
 //! docker-machine makes the key first and the instance afterwards: "unused" at one moment includes the keys of
 //! machines that are just being born.
@@ -182,7 +183,14 @@ fn unused(
                 format!("its manager {owner} is {word}"),
             );
         }
-        Some((owner, OwnerState::Gone(word))) => Some(format!("its manager {owner} is {word}")),
+        // EC2 itself proves it: nobody is left who could be about to use the key, however young it is.
+        Some((owner, OwnerState::Gone(word))) => {
+            return trail.decide(
+                Verdict::Orphan,
+                "owner-gone",
+                format!("its manager {owner} is {word}"),
+            );
+        }
         Some((owner, OwnerState::Absent)) => Some(format!("its manager {owner} is absent")),
         Some((_, OwnerState::Unknown | OwnerState::Malformed)) | None => None,
     };

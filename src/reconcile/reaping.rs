@@ -8,7 +8,7 @@ use crate::{
     fault::{Disposition, Fault},
     pace,
     plan::{ReapPlan, plan_reap},
-    reap::{Evidence, OwnerState},
+    reap::{Evidence, Judgement, OwnerState, Verdict},
     task::{Delivery, Task},
     world::{Time, World},
 };
@@ -116,27 +116,18 @@ fn outcome(
     }
 }
 
+/// Of what is kept so many lines a pass are logged at INFO: in a large account the rest would cost more than it tells.
+const KEPT_LINES: usize = 200;
+
 fn log_plan(plan: &ReapPlan, world: &World, config: &Config, now: Time) {
+    let mut kept = 0;
     for (kind, judgement) in &plan.judged {
-        let age_seconds = judgement.born.map(|born| (now - born).num_seconds());
-        let state = judgement.owner_state.map(OwnerState::word);
-        tracing::info!(
-            kind,
-            id = judgement.resource.id,
-            age_seconds,
-            owner = judgement.owner,
-            owner_state = state,
-            rule = judgement.rule,
-            verdict = judgement.verdict.word(),
-            "{}",
-            judgement.evidence,
-        );
-        if let Some(tool) = judgement
-            .resource
-            .managed_by
-            .as_deref()
-            .filter(|_| judgement.resource.claimed)
-        {
+        kept += usize::from(judgement.verdict.word() == Verdict::Keep.word());
+        if judgement.verdict.word() != Verdict::Keep.word() || kept <= KEPT_LINES {
+            log_judgement(kind, judgement, now);
+        }
+        let managed_by = judgement.resource.managed_by.as_deref();
+        if let Some(tool) = managed_by.filter(|_| judgement.resource.claimed) {
             tracing::warn!(
                 kind,
                 id = judgement.resource.id,
@@ -145,8 +136,28 @@ fn log_plan(plan: &ReapPlan, world: &World, config: &Config, now: Time) {
             );
         }
     }
+    if kept > KEPT_LINES {
+        tracing::info!(
+            not_shown = kept - KEPT_LINES,
+            "more is kept; `plan` shows all of it"
+        );
+    }
     for fault in unread(world, config) {
         tracing::error!(aws_code = fault.code, %fault, "not read to its end: what hangs on it is not judged");
     }
     tracing::info!(counts = %serde_json::json!(plan.counts()), over_limit = plan.over_limit, "planned: {} to delete", plan.deletions());
+}
+
+fn log_judgement(kind: &str, judgement: &Judgement, now: Time) {
+    tracing::info!(
+        kind,
+        id = judgement.resource.id,
+        age_seconds = judgement.born.map(|born| (now - born).num_seconds()),
+        owner = judgement.owner,
+        owner_state = judgement.owner_state.map(OwnerState::word),
+        rule = judgement.rule,
+        verdict = judgement.verdict.word(),
+        "{}",
+        judgement.evidence,
+    );
 }
