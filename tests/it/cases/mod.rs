@@ -18,6 +18,7 @@ mod log;
 mod odd_events;
 mod places;
 mod poison;
+mod promises;
 mod spot;
 pub mod story;
 mod time;
@@ -25,4 +26,4 @@ mod whole_kind;
 mod workers;
 
 pub use expect::{Case, Reply, case, check};
-pub use story::{Lines, Story, event, play, termination_of};
+pub use story::{Story, event, play, termination_of};

@@ -290,3 +290,96 @@ fn messages_from_the_future_and_the_past() {
         });
     }
 }
+
+/// Every shape reaches our own code, which says something about it; a field that nobody reads stops nothing.
+#[test]
+fn lc_21_every_shape_reaches_us_and_is_told() {
+    for name in [
+        "sqs-termination-no-attributes",
+        "sqs-termination-fifo",
+        "sqs-termination-message-attributes",
+        "sqs-termination-unknown-fields",
+        "direct-termination-bare",
+        "direct-termination-bad-time",
+    ] {
+        let first = if name.starts_with("sqs") {
+            Reply::Fail(&[1])
+        } else {
+            Reply::Ok
+        };
+        check(Case {
+            first,
+            did: &[
+                "SendCommand M1",
+                "CompleteLifecycleAction M1",
+                "TerminateInstances W1",
+            ],
+            log: &[("INFO", "planned: drain M1")],
+            ..case(name)
+        });
+    }
+    for name in ["batch-empty", "batch-null"] {
+        check(Case {
+            first: Reply::Ok,
+            log: &[("INFO", "batch: ok=0 retry=0")],
+            ..case(name)
+        });
+    }
+    for name in [
+        "poison-empty-object",
+        "poison-null",
+        "poison-array",
+        "poison-string",
+        "poison-body-missing",
+    ] {
+        check(Case {
+            first: Reply::Ok,
+            log: &[("ERROR", "unreadable:")],
+            ..case(name)
+        });
+    }
+}
+
+/// Whatever envelopes a message comes in, the same calls follow, and no address in them is fetched.
+#[test]
+fn lc_42_envelopes_change_nothing() {
+    let calls = |name: &str| {
+        let story = check(case(name));
+        let calls = story.aws.all_calls();
+        assert!(
+            calls
+                .iter()
+                .all(|c| c.request.host.ends_with(".amazonaws.com")),
+            "{name}"
+        );
+        let is_of_queue = |c: &&Call| c.operation() == "ChangeMessageVisibility";
+        let of_aws = calls.iter().filter(|c| !is_of_queue(c));
+        of_aws.map(|c| c.request.to_string()).collect::<Vec<_>>()
+    };
+    let plain = calls("sqs-termination-hook");
+    for name in [
+        "sqs-termination-eventbridge",
+        "sqs-termination-sns",
+        "sqs-termination-encoded-twice",
+    ] {
+        assert_eq!(calls(name), plain, "{name}");
+    }
+    // Four envelopes are more than anything real; five are refused.
+    let mut payload: Value = serde_json::from_str(&event("sqs-termination-hook")).unwrap();
+    let mut body = payload["Records"][0]["body"].as_str().unwrap().to_owned();
+    for depth in 1..=5 {
+        body = json!({ "Type": "Notification", "Message": body }).to_string();
+        payload["Records"][0]["body"] = body.clone().into();
+        let aws = FakeAws::cases();
+        aws.run(&payload.to_string()).expect("a reply");
+        assert_eq!(
+            aws.accepted("SendCommand") == 1,
+            depth < 4,
+            "{depth} envelopes"
+        );
+        assert_eq!(
+            aws.world().queues[DEAD_LETTER_QUEUE].sent.len() == 1,
+            depth >= 4
+        );
+    }
+}

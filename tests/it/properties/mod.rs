@@ -2,6 +2,7 @@
 
 mod events;
 mod names;
+mod oracle;
 mod planner;
 mod settings;
 mod worlds;

@@ -2,10 +2,12 @@
 
 mod config;
 mod dispositions;
+mod drain_rules;
 mod drain_table;
 mod names;
 mod pace;
 mod requests;
+mod seen;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use lifecycle_reaper::{
