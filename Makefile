@@ -7,7 +7,7 @@ export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lifecycle-reap
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-pure test-rust test-emulator check sim bench instructions mutants check-infra
-.PHONY: package lint-deps check-docs pictures
+.PHONY: plan why sweep deploy package lint-deps check-docs pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,8 +45,27 @@ mutants: ## plants the predecessors' defects one by one and shows what catches e
 check-infra: ## Terraform, SAM, policies, drain document, all offline
 	infra/check
 
+# The command line, from this checkout. Settings come from the function's variables in the environment, or from here.
+reaper = cargo run --quiet --locked --bin lifecycle-reaper --
+settings = $(if $(GROUPS),--groups "$(GROUPS)") $(if $(EXECUTOR),--executor-name "$(EXECUTOR)")
+
+plan: ## what would be deleted in the account of your AWS credentials, and why; GROUPS=names, EXECUTOR=name
+	@$(reaper) plan $(settings)
+
+why: ## every rule that was tried for one resource; ID=id, GROUPS=names, EXECUTOR=name
+	@$(reaper) why "$(ID)" $(settings)
+
+sweep: ## what is left before all of it is removed; with YES=1 deletes until nothing is; GROUPS=names, EXECUTOR=name
+	@$(reaper) sweep $(if $(YES),--yes) $(settings)
+
 package: ## the function as zips with checksums and bills of materials; ARCH="x86_64 arm64", OUT=folder
 	python3 tests/package/package.py $(ARCH) $(if $(OUT),--out "$(OUT)") $(if $(TAG),--tag "$(TAG)")
+
+# cargo-lambda would take an older build for the other architecture as it is: so the old one goes first.
+deploy: ## new code into the function that exists, with cargo-lambda; FUNCTION=lifecycle-reaper ARCH=arm64
+	rm -rf "$(CARGO_TARGET_DIR)/lambda"
+	cargo lambda build --release $(if $(filter x86_64,$(ARCH)),--x86-64,--arm64) --bin bootstrap --skip-target-check
+	cargo lambda deploy --binary-name bootstrap "$(or $(FUNCTION),lifecycle-reaper)"
 
 lint-deps: ## dependencies: licences, known flaws, duplicates, unused ones, the oldest Rust; ADVISORIES=required
 	tests/package/lint-deps
