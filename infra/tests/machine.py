@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -29,7 +30,7 @@ class Machine:
         self.init = None
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and self.outer.poll() is None:
-            self.init = self.init or first_child(self.outer.pid, generations=1 + len(SUDO[:1]))
+            self.init = self.init or first_process(self.outer.pid)
             if self.init and self.run("systemctl", "is-active", "systemd-journald").stdout == "active\n":
                 return
             time.sleep(0.1)
@@ -111,14 +112,13 @@ class Unit:
         return self.drain_end(self.drain_begin(**options))
 
 
-def first_child(pid, generations):
-    """The pid of a child, or of a grandchild; None while there is none."""
-    for _ in range(generations):
-        try:
-            children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        except FileNotFoundError:
-            return None
-        if not children:
-            return None
-        pid = int(children[0])
-    return pid
+def first_process(pid):
+    """The descendant that is process 1 of a namespace of its own; None while there is none."""
+    try:
+        while True:
+            pid = int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+            numbers = re.search(r"^NSpid:(.*)$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1].split()
+            if len(numbers) > 1 and numbers[-1] == "1":
+                return pid
+    except (FileNotFoundError, IndexError):
+        return None

@@ -277,6 +277,9 @@ class Evaluator:
             assert not allowed or str(value) in map(str, allowed), f"{name}={value} is not allowed"
             assert not pattern or re.fullmatch(pattern, str(value)), f"{name}={value} does not match {pattern}"
             self.parameters[name] = str(value).split(",") if declared["Type"] == "CommaDelimitedList" else str(value)
+        for name, rule in template["Rules"].items():
+            if self(rule["RuleCondition"]):
+                assert all(self(one["Assert"]) for one in rule["Assertions"]), f"rule {name} refuses it"
 
     def condition(self, name):
         return self(self.template["Conditions"][name])

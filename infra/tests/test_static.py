@@ -156,6 +156,20 @@ def untagged(loader, _tag, node):
 Loose.add_multi_constructor("!", untagged)
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [
+        {"auto_scaling_groups": []}, {"auto_scaling_groups": ["ci-*"]}, {"auto_scaling_groups": ["a", "b", "c", "d", "e"]}, {"mode": "delete"},
+        {"executor_name": "*"}, {"reap": ["volumes"]}, {"drain_timeout_seconds": 7201}, {"architecture": "mips"}, {"name_prefix": "a-long-prefix-"},
+        {"create_lifecycle_hook": False},
+    ],
+)
+def test_sam_refuses(refused):
+    """What the module refuses too."""
+    with pytest.raises(AssertionError):
+        rendered.sam_resources({**rendered.BASE, **refused})
+
+
 # --- What linters miss
 
 
