@@ -274,6 +274,10 @@ fn batch_reply(unfinished: &[&Record]) -> Result<Value, Fault> {
                 "a record without messageId is not finished: the whole batch comes again",
             ));
         };
+        let listed = &response.batch_item_failures;
+        if listed.iter().any(|failure| failure.item_identifier == *id) {
+            continue;
+        }
         let mut failure = BatchItemFailure::default();
         failure.item_identifier.clone_from(id);
         response.batch_item_failures.push(failure);

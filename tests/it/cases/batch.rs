@@ -335,3 +335,21 @@ fn lc_55_batches_of_any_size() {
         assert_eq!(aws.accepted("SendCommand"), size);
     }
 }
+
+/// Two records under one id: listed once, and as long as one of them isn't done.
+#[test]
+fn lc_55_one_id_for_two_records() {
+    let mut payload: serde_json::Value =
+        serde_json::from_str(&event("batch-duplicates")).expect("JSON");
+    for (second, listed) in [("same", 1), ("poison", 1), ("ignored", 1)] {
+        payload["Records"][1]["messageId"] = payload["Records"][0]["messageId"].clone();
+        match second {
+            "poison" => payload["Records"][1]["body"] = "text".into(),
+            "ignored" => payload["Records"][1]["body"] = r#"{"Service":"x"}"#.into(),
+            _ => {}
+        }
+        let reply = FakeAws::cases().run(&payload.to_string()).expect("a reply");
+        let failures = reply["batchItemFailures"].as_array().expect("a list");
+        assert_eq!(failures.len(), listed, "{second}: {reply}");
+    }
+}
