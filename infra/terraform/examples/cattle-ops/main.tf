@@ -6,11 +6,10 @@
 # "EC2 Instance Terminate Successful". So here the drain is observed, not driven: our function keeps that hook alive
 # with heartbeats while jobs run, and reaps. No SSM is needed for it.
 #
-# Step by step, each step an apply of its own; docs/adoption.md says what to look at in between:
-#   1. this file as it is: mode = "plan", their function still works
-#   2. reaper_mode = "enforce": both work; ours reaps what theirs leaves
-#   3. old_function = "off": theirs does nothing more
-# The way back is the same list upwards, and then `terraform destroy -target=module.lifecycle_reaper`.
+# Two steps, each an apply of its own; docs/adoption.md says what to look at in between:
+#   1. this file as it is: reaper_mode = "plan", their function still works
+#   2. reaper_mode = "enforce": ours reaps, and theirs is silenced by the same apply
+# The way back is reaper_mode = "plan", and then `terraform destroy -target=module.lifecycle_reaper`.
 
 terraform {
   required_version = ">= 1.9"
@@ -25,7 +24,7 @@ terraform {
 
 module "runner" {
   source  = "cattle-ops/gitlab-runner/aws"
-  version = "~> 9.0"
+  version = "~> 9.5"
 
   environment = var.environment
   vpc_id      = var.vpc_id
@@ -46,9 +45,9 @@ module "runner" {
   # minutes, which is 5 minutes where that is not set). What the module below asks for; heartbeats do the rest.
   runner_terminate_ec2_lifecycle_timeout_duration = 3600
 
-  # Step 3. The handler has no switch; `operator.is_` is a function of Python's own library that takes the
-  # event, does nothing and answers false. Null brings their reaping back.
-  runner_terminate_ec2_lambda_handler = var.old_function == "off" ? "operator.is_" : null
+  # Their function has no switch. `operator.is_` is a function of Python's own library that takes the event, does
+  # nothing and answers false; null brings their reaping back. Whoever reaps, there is always exactly one.
+  runner_terminate_ec2_lambda_handler = var.reaper_mode == "enforce" ? "operator.is_" : null
 }
 
 module "lifecycle_reaper" {

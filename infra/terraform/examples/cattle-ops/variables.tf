@@ -10,20 +10,9 @@ variable "worker_instance_profile_arns" {
 }
 
 variable "reaper_mode" {
-  description = "Steps 1 and 2: plan, then enforce."
+  description = "Step 1: plan. Step 2: enforce."
   type        = string
   default     = "plan"
-}
-
-variable "old_function" {
-  description = "Step 3: off silences the runner module's own function."
-  type        = string
-  default     = "on"
-
-  validation {
-    condition     = contains(["on", "off"], var.old_function) && (var.old_function == "on" || var.reaper_mode == "enforce")
-    error_message = "old_function is on or off, and off only with reaper_mode = enforce: otherwise nobody reaps."
-  }
 }
 
 variable "package_path" {
