@@ -2,12 +2,13 @@
 
 use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use lifecycle_reaper::{
-    aws::{Aws, https_client},
+    aws::{Aws, from_environment},
     config::{Config, Mode},
     handler::{Handler, Invocation},
     log,
 };
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 #[expect(
     clippy::disallowed_methods,
@@ -15,20 +16,19 @@ use serde_json::value::RawValue;
 )]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
+    let variables: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+        .collect();
     let level = log::LEVEL_VARIABLES
         .iter()
-        .find_map(|name| std::env::var(name).ok())
-        .unwrap_or_default();
-    tracing::subscriber::set_global_default(log::subscriber(&level, std::io::stdout))?;
+        .find_map(|name| variables.get(*name));
+    let level = level.map(String::as_str).unwrap_or_default();
+    tracing::subscriber::set_global_default(log::subscriber(level, std::io::stdout))?;
     // A panic is one record's failure and is reported there; this adds where it happened, as one line of the log.
     std::panic::set_hook(Box::new(|panic| {
         tracing::error!(at = panic.location().map(tracing::field::display), "panic")
     }));
-    let config = Config::from_vars(
-        std::env::vars_os()
-            .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
-    )
-    .inspect_err(|problems| {
+    let config = Config::from_vars(variables.clone()).inspect_err(|problems| {
         for problem in &problems.0 {
             tracing::error!(
                 variable = problem.variable,
@@ -47,11 +47,7 @@ async fn main() -> Result<(), Error> {
         kinds = config.kinds.join(","),
         "started"
     );
-    let sdk = aws_config::defaults(aws_config::BehaviorVersion::latest())
-        .http_client(https_client())
-        .load()
-        .await;
-    let handler = Handler::new(config, Aws::new(sdk));
+    let handler = Handler::new(config, Aws::new(from_environment(&variables)));
     lambda_runtime::run(service_fn(async |event: LambdaEvent<Box<RawValue>>| {
         let invocation = invocation(event.context);
         handler

@@ -5,6 +5,7 @@
 
 mod auto_scaling;
 mod ec2;
+mod environment;
 mod https;
 mod preflight;
 mod queue;
@@ -12,6 +13,7 @@ mod run_command;
 mod turns;
 
 pub use ec2::{Page, pages, tag_value, time};
+pub use environment::from_environment;
 pub use https::https_client;
 pub use queue::{Queue, Undeliverable};
 pub use run_command::Evidential;
