@@ -183,13 +183,19 @@ fn percent_decode(text: &str) -> String {
 /// `<name>text</name>`, escaped.
 pub fn element(name: &str, text: impl std::fmt::Display) -> String {
     let text = text.to_string();
-    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    format!("<{name}>{escaped}</{name}>")
+    if text.contains(['&', '<', '>']) {
+        return wrap(name, &text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
+    }
+    wrap(name, &text)
 }
 
-/// `<name>…</name>` around XML that is already written.
+/// `<name>…</name>` around XML that is already written. Written out, because worlds are written often.
 pub fn wrap(name: &str, inside: &str) -> String {
-    format!("<{name}>{inside}</{name}>")
+    let mut xml = String::with_capacity(2 * name.len() + inside.len() + 5);
+    for part in ["<", name, ">", inside, "</", name, ">"] {
+        xml.push_str(part);
+    }
+    xml
 }
 
 pub fn optional(name: &str, text: Option<&str>) -> String {

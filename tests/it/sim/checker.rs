@@ -20,6 +20,9 @@ const DOCUMENT_WAITS: i64 = 300;
 /// Clocks may differ by so much.
 const SKEW: i64 = 10;
 
+/// How the function says that its own second look caught a plan: with a sound planner that never happens.
+pub const OWN_REFUSAL: &str = "breaks a promise";
+
 pub struct Checker {
     truth: Arc<Mutex<Truth>>,
     script: Script,
@@ -58,12 +61,17 @@ impl Witness for Checker {
         let Ok(body) = answer else { return };
         let mut truth = self.truth.lock().unwrap_or_else(PoisonError::into_inner);
         match request.operation.as_str() {
-            "SendMessage" => truth.outbox.push(Outgoing {
+            "SendMessage" => {
+                if request.json["MessageAttributes"].to_string().contains(OWN_REFUSAL) {
+                    truth.violate(0, world, "the function refused its own plan, and buried the message");
+                }
+                truth.outbox.push(Outgoing {
                 queue: request.text("QueueUrl").unwrap_or_default().into(),
                 body: request.text("MessageBody").unwrap_or_default().into(),
                 delay: request.number("DelaySeconds").unwrap_or(0),
                 run: world.run,
-            }),
+                });
+            }
             "ChangeMessageVisibility" => {
                 let receipt = request.text("ReceiptHandle").unwrap_or_default().to_owned();
                 truth.visibility.push((receipt, request.number("VisibilityTimeout").unwrap_or(0)));
@@ -155,7 +163,11 @@ impl Checker {
         let names_the_dead = |tag: Option<&String>| tag.and_then(|named| truth.manager_named(named)).is_some_and(|number| truth.end_is_visible(world, number));
         let parent = |instance: &str| world.ec2.instances.get(instance).and_then(|worker| worker.tags.get("gitlab-runner-parent-id")).cloned();
         match thing.kind {
-            Kind::Key => true,
+            // The key of a worker whose manager's end EC2 shows needs no grace either.
+            Kind::Key => {
+                let name = world.ec2.key_pairs.get(id).map(|key| &key.name);
+                !world.ec2.instances.values().any(|worker| worker.key_name.as_ref() == name && names_the_dead(worker.tags.get("gitlab-runner-parent-id")))
+            }
             Kind::Worker => !names_the_dead(parent(id).as_ref()),
             Kind::Spot => {
                 let instance = world.ec2.spot_requests.get(id).and_then(|request| request.instance_id.clone());

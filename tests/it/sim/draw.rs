@@ -43,11 +43,11 @@ fn pick<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
 }
 
 fn settings(rng: &mut Rng) -> Settings {
-    let heartbeat = pick(rng, &[300, 900, 3600]);
+    let heartbeat = pick(rng, &[600, 1800, 3600]);
     Settings {
         mode_plan: chance(rng, 0.02),
         drain: pick(rng, &[DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Observe, DrainMode::Off]),
-        drain_timeout: pick(rng, &[600, 1800, 5400]),
+        drain_timeout: pick(rng, &[600, 1800, 3600]),
         grace: pick(rng, &[300, 900]),
         worker_grace: pick(rng, &[0, 0, 0, 600]),
         max_deletions: pick(rng, &[1, 3, 100, 100]),
@@ -56,7 +56,7 @@ fn settings(rng: &mut Rng) -> Settings {
         // By itself a hundred heartbeats; shown smaller, so that it binds at times.
         global: pick(rng, &[heartbeat * 100, heartbeat * 100, 1200]).min(48 * HOUR),
         eip_tag: chance(rng, 0.4),
-        page_size: pick(rng, &[1, 3, 1000, 1000]),
+        page_size: pick(rng, &[2, 4, 1000, 1000, 1000]),
     }
 }
 
@@ -211,7 +211,7 @@ fn trigger(rng: &mut Rng) -> TriggerScript {
         // Some queues are set up too short: two passes at once on one task.
         visibility: pick(rng, &[6 * function_timeout, 6 * function_timeout, function_timeout, 20]),
         delay: pick(rng, &[0, 5, 120, 600]),
-        sweep_every: pick(rng, &[600, 900, 900, 1500]),
+        sweep_every: pick(rng, &[900, 900, 1500]),
         skew: rng.i64(-5..=5),
     }
 }

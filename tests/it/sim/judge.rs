@@ -52,6 +52,11 @@ impl Play {
         if self.script.mishaps.rates.lag > 0.0 || self.script.mishaps.rates.denied.is_some() {
             return vec![];
         }
+        // One that EC2 refuses to end may have used up the deletions of a pass; the rest is the sweep's then.
+        let crowded_out = world.ec2.instances.values().any(|worker| worker.termination_protection) && self.script.settings.max_deletions < 100;
+        if crowded_out {
+            return vec![];
+        }
         let ended = world.ec2.instances.get(&id).and_then(|manager| manager.ended);
         let left = world.ec2.instances.values().filter(|worker| {
             let tagged = worker.tags.get("gitlab-runner-parent-id") == Some(&id);

@@ -81,6 +81,8 @@ pub struct Play {
     pub passes: u64,
     /// What the last whole sweep answered.
     pub last_sweep: Option<serde_json::Value>,
+    /// Whether the report tells the whole timeline, though no promise was broken.
+    pub tells_all: bool,
     serial: u64,
 }
 
@@ -116,6 +118,7 @@ impl Play {
             next_run: 0,
             passes: 0,
             last_sweep: None,
+            tells_all: false,
             serial: 0,
         };
         play.let_things_go_wrong();
@@ -264,12 +267,14 @@ impl Play {
         let mut world = self.aws.world();
         world.witness = None;
         let mut timeline: Vec<_> = std::mem::take(&mut world.chronicle).into_iter().map(|note| (note.at, note.moment, note.what)).collect();
-        timeline.extend(world.calls.iter().map(|call| {
-            let fault = call.fault.as_ref().map(|fault| format!("  [{fault:?}]")).unwrap_or_default();
-            (call.at, call.moment, format!("  run {}: {call}{fault}", call.run))
-        }));
-        timeline.sort();
         let mut truth = self.truth.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.tells_all || !truth.violations.is_empty() {
+            timeline.extend(world.calls.iter().map(|call| {
+                let fault = call.fault.as_ref().map(|fault| format!("  [{fault:?}]")).unwrap_or_default();
+                (call.at, call.moment, format!("  run {}: {call}{fault}", call.run))
+            }));
+            timeline.sort();
+        }
         Report {
             violations: std::mem::take(&mut truth.violations),
             passes: self.passes,

@@ -70,6 +70,9 @@ impl Play {
         }
         change(&mut worker);
         let kept = worker.tags.contains_key("lifecycle-reaper:keep");
+        if index % 2 == 0 {
+            self.stray_key(key, born, owner.clone(), owner == Owner::LongGone, false);
+        }
         let named = owner == Owner::LongGone;
         self.aws.world().ec2.instances.insert(id.clone(), worker);
         self.truth().things.insert(id, Thing { kind: Kind::Worker, owner, born, kept, named });

@@ -1,6 +1,7 @@
 //! The trigger: the queue with its event-source mapping, direct invocations with their retries, and the runs of the
 //! function, of which any may be killed, frozen or timed out.
 
+use super::checker::OWN_REFUSAL;
 use super::messages;
 use super::play::{Happening, MessageKind, Play};
 use super::truth::{Outgoing, Time, seconds};
@@ -327,6 +328,9 @@ impl Play {
             Err(fault) => format!("error {fault}"),
         }));
         self.check_bounds(&run);
+        if reply.as_ref().is_ok_and(|value| value.to_string().contains(OWN_REFUSAL)) {
+            self.violate(0, format!("run {} refused its own plan", run.number));
+        }
         match (&run.direct, reply) {
             (Some((body, kind, attempt)), Err(_)) => self.retry_directly(body.clone(), kind.clone(), *attempt),
             (Some((body, kind, _)), Ok(value)) => {
