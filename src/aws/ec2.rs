@@ -11,8 +11,9 @@ use aws_sdk_ec2::types::{Filter, Instance as Ec2Instance, InstanceStateName, Tag
 use chrono::{DateTime, NaiveDateTime};
 use std::collections::BTreeSet;
 
-/// EC2's largest page.
-const PAGE_SIZE: i32 = 1000;
+/// Half of EC2's largest page: a page is held as text and as the SDK's objects at once, which is most of the memory
+/// that a pass over a large account needs.
+const PAGE_SIZE: i32 = 500;
 /// Values that one filter takes.
 const FILTER_VALUES: usize = 200;
 /// More pages than any Region can fill: a bound for an answer that never ends.

@@ -26,4 +26,4 @@ mod whole_kind;
 mod workers;
 
 pub use expect::{Case, Reply, case, check};
-pub use story::{Lines, Story, event, play, termination_of};
+pub use story::{Story, event, play, termination_of};

@@ -276,8 +276,8 @@ fn lc_30_hundreds_of_workers_and_no_look_up_each() {
         (6, 1)
     );
     assert!(
-        of("DescribeInstances") <= 3,
-        "one listing, one second look at all absent managers, one look at the one that waits"
+        of("DescribeInstances") <= 4,
+        "two pages, one second look at all absent managers, one look at the one that waits"
     );
     assert!(first.len() <= 25, "{} calls", first.len());
     assert!(story.deliveries.iter().all(|d| d.took < seconds(30)));

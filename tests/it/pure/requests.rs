@@ -123,7 +123,7 @@ fn the_values_that_matter() {
     }
     for request in of("DescribeInstances") {
         match request.filters().as_slice() {
-            [] => assert_eq!(request.number("MaxResults"), Some(1000)),
+            [] => assert_eq!(request.number("MaxResults"), Some(500)),
             [(name, values)] => assert_eq!(
                 (name.as_str(), values.as_slice()),
                 ("instance-id", [M1.to_owned()].as_slice())

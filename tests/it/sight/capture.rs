@@ -1,7 +1,7 @@
 //! Scenes that together make the function say all that it can say, and what it said.
 
 use crate::{
-    cases::{Lines, event},
+    cases::{event, story::Lines},
     fake_aws::*,
 };
 use chrono::TimeDelta;
