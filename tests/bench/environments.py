@@ -21,9 +21,7 @@ def of_aws(url: str | None) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": "invented",
         "AWS_SESSION_TOKEN": "invented",
     }
-    # The system's CA bundle is where this variable says, if anywhere unusual.
-    kept = {name: os.environ[name] for name in ("SSL_CERT_FILE",) if name in os.environ}
-    return variables | kept | ({"AWS_ENDPOINT_URL": url} if url else {})
+    return variables | ({"AWS_ENDPOINT_URL": url} if url else {})
 
 
 def of_ours(url: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 GROUP, EXECUTOR = "ci-linux-asg", "ci-linux"
-PAGE = 1000
+PAGE = 500
 
 
 @dataclass
