@@ -1,6 +1,6 @@
 """Where the function's binary is, building it first if asked.
 
-`cargo test --no-run` builds it in the profile that the tests use, so that the AWS SDK is never compiled twice.
+It is built in the profile that the tests use, so that the AWS SDK is never compiled twice.
 BOOTSTRAP names another binary instead, which is then not built.
 """
 
@@ -29,7 +29,7 @@ def path() -> Path:
 def build() -> Path:
     """Builds with cargo's own progress on stderr; exits if that fails."""
     if "BOOTSTRAP" not in os.environ:
-        built = subprocess.run(["cargo", "test", "--no-run", "--locked"], cwd=ROOT)
+        built = subprocess.run(["cargo", "build", "--locked", "--bin", "bootstrap", "--bin", "lifecycle-reaper"], cwd=ROOT)
         if built.returncode:
             sys.exit(f"cargo could not build the function (status {built.returncode})")
     binary = path()
