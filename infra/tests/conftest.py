@@ -10,7 +10,12 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 # Nothing here may reach AWS, and the SDKs must know that they are somewhere.
-os.environ.update(AWS_DEFAULT_REGION="eu-central-1", AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_EC2_METADATA_DISABLED="true")
+os.environ.update(
+    AWS_DEFAULT_REGION="eu-central-1",
+    AWS_ACCESS_KEY_ID="test",
+    AWS_SECRET_ACCESS_KEY="test",
+    AWS_EC2_METADATA_DISABLED="true",
+)
 
 missing = []
 

@@ -20,7 +20,11 @@ class Account:
         self.endpoint = endpoint
 
     def control(self, method, path, body=None):
-        request = urllib.request.Request(f"{self.endpoint}/_emulator/{path}", method=method, data=json.dumps(body).encode() if body is not None else None)
+        request = urllib.request.Request(
+            f"{self.endpoint}/_emulator/{path}",
+            method=method,
+            data=json.dumps(body).encode() if body is not None else None,
+        )
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
 
@@ -46,11 +50,21 @@ class Metadata(http.server.BaseHTTPRequestHandler):
     """The metadata service of one instance; without a token it answers nothing, as IMDSv2."""
 
     def do_PUT(self):
-        self.reply("secret" if self.path == "/latest/api/token" and self.headers["X-aws-ec2-metadata-token-ttl-seconds"] else None)
+        self.reply(
+            "secret"
+            if self.path == "/latest/api/token"
+            and self.headers["X-aws-ec2-metadata-token-ttl-seconds"]
+            else None
+        )
 
     def do_GET(self):
-        known = {"/latest/meta-data/instance-id": self.server.instance, "/latest/meta-data/placement/region": REGION}
-        self.reply(known.get(self.path) if self.headers["X-aws-ec2-metadata-token"] == "secret" else None)
+        known = {
+            "/latest/meta-data/instance-id": self.server.instance,
+            "/latest/meta-data/placement/region": REGION,
+        }
+        self.reply(
+            known.get(self.path) if self.headers["X-aws-ec2-metadata-token"] == "secret" else None
+        )
 
     def reply(self, text):
         self.send_response(200 if text else 401)

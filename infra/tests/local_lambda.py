@@ -28,11 +28,25 @@ def free_port():
 def ministack(folder):
     port = free_port()
     environment = {
-        **os.environ, "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "MINISTACK_REGION": REGION, "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0",
-        "LAMBDA_EXECUTOR": "local", "TMPDIR": str(folder), "PERSIST_STATE": "0", "LOG_LEVEL": "INFO",
+        **os.environ,
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": "127.0.0.1",
+        "MINISTACK_REGION": REGION,
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+        "LAMBDA_EXECUTOR": "local",
+        "TMPDIR": str(folder),
+        "PERSIST_STATE": "0",
+        "LOG_LEVEL": "INFO",
     }
     with open(folder / "ministack.log", "w") as log:
-        server = subprocess.Popen([CACHE / "ministack" / "bin" / "ministack"], env=environment, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+        server = subprocess.Popen(
+            [CACHE / "ministack" / "bin" / "ministack"],
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+        )
         try:
             endpoint = f"http://127.0.0.1:{port}"
             until(lambda: answers(endpoint), 60, "ministack starts")
@@ -66,13 +80,21 @@ def copy_for_ministack(template, parameters, endpoint, account_endpoint):
     changed = copy.deepcopy(template)
     evaluate = Evaluator(template, parameters)
     for name in template["Conditions"]:  # it knows no Split, Sub or Join there
-        changed["Conditions"][name] = {"Fn::Equals": ["true", str(evaluate.condition(name)).lower()]}
+        changed["Conditions"][name] = {
+            "Fn::Equals": ["true", str(evaluate.condition(name)).lower()]
+        }
     resources = changed["Resources"]
     del resources["DrainDocument"]  # refused: AWS::SSM::Document
     del changed["Outputs"]["DrainDocumentName"]
     function, mapping = resources["Function"]["Properties"], resources["FunctionWork"]["Properties"]
-    for place, key in ((function, "Timeout"), (function, "MemorySize"), (mapping["ScalingConfig"], "MaximumConcurrency")):
-        place[key] = int(evaluate(place[key]))  # parameters are text, and it does not make numbers of them
+    for place, key in (
+        (function, "Timeout"),
+        (function, "MemorySize"),
+        (mapping["ScalingConfig"], "MaximumConcurrency"),
+    ):
+        place[key] = int(
+            evaluate(place[key])
+        )  # parameters are text, and it does not make numbers of them
     variables = function["Environment"]["Variables"]
     for name, value in variables.items():  # nor text of numbers
         if str(evaluate(value)).isdigit():
@@ -88,9 +110,17 @@ def copy_for_ministack(template, parameters, endpoint, account_endpoint):
 
 def disguise(rule):
     """PutEvents refuses `aws.` sources, there as on AWS: the rule listens to `test.` and the target restores it."""
-    source, = rule["EventPattern"]["source"]
+    (source,) = rule["EventPattern"]["source"]
     rule["EventPattern"]["source"] = [source.replace("aws.", "test.")]
-    fields = {"id": "id", "kind": "detail-type", "account": "account", "time": "time", "region": "region", "resources": "resources", "detail": "detail"}
+    fields = {
+        "id": "id",
+        "kind": "detail-type",
+        "account": "account",
+        "time": "time",
+        "region": "region",
+        "resources": "resources",
+        "detail": "detail",
+    }
     restored = ", ".join(f'"{field}": <{name}>' for name, field in fields.items())
     for target in rule["Targets"]:
         target["InputTransformer"] = {
@@ -106,27 +136,45 @@ class Stack:
 
     def __init__(self, endpoint, template, parameters, package):
         client = lambda service: boto3.client(service, endpoint_url=endpoint)
-        self.sqs, self.events, self.function, self.logs = map(client, ("sqs", "events", "lambda", "logs"))
+        self.sqs, self.events, self.function, self.logs = map(
+            client, ("sqs", "events", "lambda", "logs")
+        )
         s3, cloudformation = client("s3"), client("cloudformation")
         s3.create_bucket(Bucket="code", CreateBucketConfiguration={"LocationConstraint": REGION})
         s3.upload_file(str(package), "code", "bootstrap.zip")
         # by URL, as sam deploy does: a template in the request itself may have 51,200 bytes
         s3.put_object(Bucket="code", Key="template.json", Body=json.dumps(template).encode())
         cloudformation.create_stack(
-            StackName=self.NAME, TemplateURL=f"{endpoint}/code/template.json", Capabilities=["CAPABILITY_NAMED_IAM"],
-            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
+            StackName=self.NAME,
+            TemplateURL=f"{endpoint}/code/template.json",
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+            Parameters=[
+                {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
+            ],
         )
-        status = lambda: cloudformation.describe_stacks(StackName=self.NAME)["Stacks"][0]["StackStatus"]
+        status = lambda: cloudformation.describe_stacks(StackName=self.NAME)["Stacks"][0][
+            "StackStatus"
+        ]
         until(lambda: "PROGRESS" not in status(), 60, "the stack is deployed")
-        assert status() == "CREATE_COMPLETE", [e.get("ResourceStatusReason") for e in cloudformation.describe_stack_events(StackName=self.NAME)["StackEvents"]]
+        assert status() == "CREATE_COMPLETE", [
+            e.get("ResourceStatusReason")
+            for e in cloudformation.describe_stack_events(StackName=self.NAME)["StackEvents"]
+        ]
         self.work = self.sqs.get_queue_url(QueueName=f"{self.NAME}-work")["QueueUrl"]
-        self.dead_letters = self.sqs.get_queue_url(QueueName=f"{self.NAME}-dead-letters")["QueueUrl"]
+        self.dead_letters = self.sqs.get_queue_url(QueueName=f"{self.NAME}-dead-letters")[
+            "QueueUrl"
+        ]
 
     def send(self, body):
         self.sqs.send_message(QueueUrl=self.work, MessageBody=body)
 
     def publish(self, event):
-        entry = {"Source": event["source"].replace("aws.", "test."), "DetailType": event["detail-type"], "Detail": json.dumps(event["detail"]), "Resources": event["resources"]}
+        entry = {
+            "Source": event["source"].replace("aws.", "test."),
+            "DetailType": event["detail-type"],
+            "Detail": json.dumps(event["detail"]),
+            "Resources": event["resources"],
+        }
         answer = self.events.put_events(Entries=[entry])
         assert answer["FailedEntryCount"] == 0, answer
 
@@ -135,10 +183,21 @@ class Stack:
         return json.loads(answer["Payload"].read())
 
     def dead(self):
-        found = self.sqs.receive_message(QueueUrl=self.dead_letters, MaxNumberOfMessages=10, MessageAttributeNames=["All"], VisibilityTimeout=0)
+        found = self.sqs.receive_message(
+            QueueUrl=self.dead_letters,
+            MaxNumberOfMessages=10,
+            MessageAttributeNames=["All"],
+            VisibilityTimeout=0,
+        )
         return found.get("Messages", [])
 
     def waiting(self):
-        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"]
-        counted = self.sqs.get_queue_attributes(QueueUrl=self.work, AttributeNames=names)["Attributes"]
+        names = [
+            "ApproximateNumberOfMessages",
+            "ApproximateNumberOfMessagesNotVisible",
+            "ApproximateNumberOfMessagesDelayed",
+        ]
+        counted = self.sqs.get_queue_attributes(QueueUrl=self.work, AttributeNames=names)[
+            "Attributes"
+        ]
         return sum(map(int, counted.values()))

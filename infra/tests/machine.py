@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import time
 
+from tools import run
+
 HERE = pathlib.Path(__file__).parent
 # DRAIN_SCRIPT: a broken copy, by which test_mutations checks the tests
 SCRIPT = pathlib.Path(os.environ.get("DRAIN_SCRIPT", HERE.parent / "ssm" / "drain.sh"))
@@ -23,21 +25,35 @@ class Machine:
     def __init__(self):
         for tool in ("unshare", "nsenter", "/lib/systemd/systemd", "journalctl"):
             if not shutil.which(tool):
-                raise Impossible(f"{tool} is not installed (Debian: apt-get install systemd util-linux)")
+                raise Impossible(
+                    f"{tool} is not installed (Debian: apt-get install systemd util-linux)"
+                )
         self.log = tempfile.TemporaryFile("w+")
-        command = [*SUDO, "unshare", "--fork", "--mount-proc", *NAMESPACES, HERE / "systemd" / "init.sh"]
+        command = [
+            *SUDO,
+            "unshare",
+            "--fork",
+            "--mount-proc",
+            *NAMESPACES,
+            HERE / "systemd" / "init.sh",
+        ]
         self.outer = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
         self.init = None
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and self.outer.poll() is None:
             self.init = self.init or first_process(self.outer.pid)
-            if self.init and self.run("systemctl", "is-active", "systemd-journald").stdout == "active\n":
+            if (
+                self.init
+                and self.run("systemctl", "is-active", "systemd-journald").stdout == "active\n"
+            ):
                 return
             time.sleep(0.1)
         self.log.seek(0)
         said = self.log.read()[-600:]
         self.stop()
-        raise Impossible(f"`{' '.join(map(str, command))}` as uid {os.getuid()} did not bring systemd up: {said}")
+        raise Impossible(
+            f"`{' '.join(map(str, command))}` as uid {os.getuid()} did not bring systemd up: {said}"
+        )
 
     def stop(self):
         if self.init:
@@ -51,25 +67,39 @@ class Machine:
         return [*SUDO, "nsenter", "--target", str(self.init), *enter, *map(str, words)]
 
     def run(self, *words, timeout=60):
-        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=timeout)
+        return run(*self.command(*words), timeout=timeout)
 
     def write(self, path, text):
-        subprocess.run(self.command("sh", "-c", 'mkdir -p "${1%/*}"; cat >"$1"', "-", path), input=text, text=True, check=True)
+        subprocess.run(
+            self.command("sh", "-c", 'mkdir -p "${1%/*}"; cat >"$1"', "-", path),
+            input=text,
+            text=True,
+            check=True,
+        )
 
 
 class Unit:
     """One fake manager on the machine, as a unit of its own, so that tests share the machine."""
 
-    def __init__(self, machine, name, jobs="", service="Restart=always\nRestartSec=1", enabled=True, **env):
+    def __init__(
+        self, machine, name, jobs="", service="Restart=always\nRestartSec=1", enabled=True, **env
+    ):
         self.machine, self.name, self.record = machine, f"{name}.service", f"/run/record-{name}"
         settings = {"JOBS": jobs, "RECORD": self.record, **env}
         environment = "\n".join(f'Environment="{key}={value}"' for key, value in settings.items())
         if "ExecStart=" not in service:
             service = f"ExecStart={HERE}/systemd/fake-gitlab-runner\n{service}"
-        machine.write(f"/etc/systemd/system/{self.name}", f"[Unit]\nDefaultDependencies=no\n[Service]\n{environment}\n{service}\n")
+        machine.write(
+            f"/etc/systemd/system/{self.name}",
+            f"[Unit]\nDefaultDependencies=no\n[Service]\n{environment}\n{service}\n",
+        )
         if enabled:
             link = f"/run/systemd/system/drain-test.target.wants/{self.name}"
-            machine.run("sh", "-c", f"mkdir -p {os.path.dirname(link)}; ln -s /etc/systemd/system/{self.name} {link}")
+            machine.run(
+                "sh",
+                "-c",
+                f"mkdir -p {os.path.dirname(link)}; ln -s /etc/systemd/system/{self.name} {link}",
+            )
         machine.run("systemctl", "daemon-reload")
 
     def start(self):
@@ -87,16 +117,22 @@ class Unit:
             time.sleep(0.05)
 
     def shown(self, *properties):
-        lines = self.machine.run("systemctl", "show", self.name, *[f"-p{name}" for name in properties]).stdout.split("\n")
+        lines = self.machine.run(
+            "systemctl", "show", self.name, *[f"-p{name}" for name in properties]
+        ).stdout.split("\n")
         found = dict(line.split("=", 1) for line in lines if line)
         return [found.get(name) for name in properties]
 
     def drain_command(self, wait=20, shell="sh", **env):
         variables = {"UNIT_NAME": self.name, "WAIT_SECONDS": wait, **env}
-        return self.machine.command("env", *[f"{key}={value}" for key, value in variables.items()], *shell.split(), SCRIPT)
+        return self.machine.command(
+            "env", *[f"{key}={value}" for key, value in variables.items()], *shell.split(), SCRIPT
+        )
 
     def drain_begin(self, **options):
-        return subprocess.Popen(self.drain_command(**options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            self.drain_command(**options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def drain_end(self, process):
         out, err = process.communicate(timeout=60)
@@ -117,7 +153,9 @@ def first_process(pid):
     try:
         while True:
             pid = int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
-            numbers = re.search(r"^NSpid:(.*)$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1].split()
+            numbers = re.search(
+                r"^NSpid:(.*)$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
+            )[1].split()
             if len(numbers) > 1 and numbers[-1] == "1":
                 return pid
     except (FileNotFoundError, IndexError):

@@ -92,7 +92,9 @@ def test_stopped_before_by_sigterm_counts_as_aborted(unit):
 
 
 def test_being_stopped_already_by_another_hand(unit):
-    manager = unit(jobs="3", service="KillSignal=SIGQUIT\nKillMode=mixed\nTimeoutStopSec=0\nRestart=always").start()
+    manager = unit(
+        jobs="3", service="KillSignal=SIGQUIT\nKillMode=mixed\nTimeoutStopSec=0\nRestart=always"
+    ).start()
     manager.machine.run("systemctl", "--no-block", "stop", manager.name)
     manager.until(lambda: manager.shown("ActiveState") == ["deactivating"])
     assert manager.drain(wait=1)[0] == "busy"
@@ -173,14 +175,18 @@ def test_a_cancelled_command_still_answers(unit):
 
 
 def test_a_stop_command_of_the_units_own_is_not_run(unit):
-    manager = unit(jobs="2", service="ExecStop=/bin/sh -c 'kill -TERM $MAINPID'\nTimeoutStopSec=1").start()
+    manager = unit(
+        jobs="2", service="ExecStop=/bin/sh -c 'kill -TERM $MAINPID'\nTimeoutStopSec=1"
+    ).start()
     assert manager.drain()[0] == "stopped"
     assert manager.happened() == ["started", "finished"]
 
 
 def test_no_stop_is_begun_that_could_not_be_made_graceful(unit):
     manager = unit(jobs="30").start()
-    manager.machine.write(f"/etc/systemd/system/{manager.name}.d/zzzz-hard.conf", "[Service]\nKillSignal=SIGTERM\n")
+    manager.machine.write(
+        f"/etc/systemd/system/{manager.name}.d/zzzz-hard.conf", "[Service]\nKillSignal=SIGTERM\n"
+    )
     answer, facts = manager.drain()
     assert (answer, facts["reason"]) == ("unknown", "stop-is-not-graceful")
     assert manager.shown("ActiveState") == ["active"]
@@ -188,7 +194,14 @@ def test_no_stop_is_begun_that_could_not_be_made_graceful(unit):
 
 @pytest.mark.parametrize(
     ("command", "answer"),
-    [("exit 0", "stopped"), ("exit 69", "nothing-to-drain"), ("exit 70", "aborted"), ("exit 75", "busy"), ("sleep 9", "busy"), ("exit 3", "unknown")],
+    [
+        ("exit 0", "stopped"),
+        ("exit 69", "nothing-to-drain"),
+        ("exit 70", "aborted"),
+        ("exit 75", "busy"),
+        ("sleep 9", "busy"),
+        ("exit 3", "unknown"),
+    ],
 )
 def test_another_kind_of_manager_by_its_own_command(unit, command, answer):
     manager = unit(jobs="30").start()
@@ -212,7 +225,9 @@ class GitLabRequest(http.server.BaseHTTPRequestHandler):
     def do_DELETE(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append((self.path, body))
-        if self.path == "/api/v4/runners":  # the request of the race: it takes the token from everybody
+        if (
+            self.path == "/api/v4/runners"
+        ):  # the request of the race: it takes the token from everybody
             self.server.tokens.discard(body["token"])
         elif self.path == "/api/v4/runners/managers":
             self.server.managers.discard((body["token"], body["system_id"]))
@@ -234,14 +249,19 @@ def gitlab():
 def write_config(manager, gitlab, token):
     folder = f"/run/config-{manager.name}"
     manager.machine.write(f"{folder}/.runner_system_id", "s_old\n")
-    sections = "".join(f'[[runners]]\n  name = "a"\n  url = "{gitlab.url}/"\n  token = "{one}"\n  [runners.docker]\n    token = "glrt-not-this"\n' for one in token)
+    sections = "".join(
+        f'[[runners]]\n  name = "a"\n  url = "{gitlab.url}/"\n  token = "{one}"\n  [runners.docker]\n    token = "glrt-not-this"\n'
+        for one in token
+    )
     manager.machine.write(f"{folder}/config.toml", f"concurrent = 4\n{sections}")
     return f"{folder}/config.toml"
 
 
 def test_unregistering_is_off_by_default(unit, gitlab):
     manager = unit().start()
-    assert manager.drain(RUNNER_CONFIG=write_config(manager, gitlab, ["glrt-shared"]))[0] == "stopped"
+    assert (
+        manager.drain(RUNNER_CONFIG=write_config(manager, gitlab, ["glrt-shared"]))[0] == "stopped"
+    )
     assert gitlab.requests == []
 
 
@@ -250,13 +270,17 @@ def test_a_terminating_manager_cannot_take_its_successors_token(unit, gitlab):
     config = write_config(manager, gitlab, ["glrt-shared"])
     answer, facts = manager.drain(UNREGISTER="true", RUNNER_CONFIG=config)
     assert (answer, facts["unregistered"]) == ("stopped", "1")
-    assert gitlab.requests == [("/api/v4/runners/managers", {"token": "glrt-shared", "system_id": "s_old"})]
+    assert gitlab.requests == [
+        ("/api/v4/runners/managers", {"token": "glrt-shared", "system_id": "s_old"})
+    ]
     assert gitlab.managers == {("glrt-shared", "s_new")} and "glrt-shared" in gitlab.tokens
 
 
 def test_tokens_of_other_kinds_are_never_sent(unit, gitlab):
     manager = unit().start()
-    config = write_config(manager, gitlab, ["classic-token", "glrtr-abc", "GR1348941abc", "glrt-", 'glrt-x\\"y'])
+    config = write_config(
+        manager, gitlab, ["classic-token", "glrtr-abc", "GR1348941abc", "glrt-", 'glrt-x\\"y']
+    )
     answer, facts = manager.drain(UNREGISTER="true", RUNNER_CONFIG=config)
     assert (answer, facts["unregistered"]) == ("stopped", "0")
     assert gitlab.requests == []
@@ -283,26 +307,56 @@ def test_a_gitlab_that_does_not_answer_holds_nothing_up(unit, gitlab):
 
 def test_only_what_systemd_219_knows():
     text = machines.SCRIPT.read_text()
-    code = "\n".join(line for line in text.replace("\\\n", " ").splitlines() if not line.lstrip().startswith("#"))
+    code = "\n".join(
+        line for line in text.replace("\\\n", " ").splitlines() if not line.lstrip().startswith("#")
+    )
     used = [call for call in re.findall(r"(?:systemctl|journalctl)\b[^|)\n]*", code)]
     assert len(used) >= 6
     options = {option for call in used for option in re.findall(r"(?<=\s)-{1,2}[a-z][a-z-]*", call)}
-    assert options <= {"-p", "--no-block", "--quiet", "--no-pager", "--boot", "--output", "-q", "-i", "-e"}
+    assert options <= {
+        "-p",
+        "--no-block",
+        "--quiet",
+        "--no-pager",
+        "--boot",
+        "--output",
+        "-q",
+        "-i",
+        "-e",
+    }
 
 
 def test_the_answer_waits_until_the_address_is_given_back(unit):
     """The unit of infra/instance, with scripts that only take their time."""
     manager = unit(jobs="1").start()
-    lines = (machines.HERE.parent / "instance" / "lifecycle-reaper-address.service").read_text().splitlines()
-    text = "\n".join(line for line in lines if not line.startswith(("After=", "Wants=", "EnvironmentFile=")))
-    text = text.replace("gitlab-runner.service", manager.name).replace("[Unit]", "[Unit]\nDefaultDependencies=no")
+    lines = (
+        (machines.HERE.parent / "instance" / "lifecycle-reaper-address.service")
+        .read_text()
+        .splitlines()
+    )
+    text = "\n".join(
+        line for line in lines if not line.startswith(("After=", "Wants=", "EnvironmentFile="))
+    )
+    text = text.replace("gitlab-runner.service", manager.name).replace(
+        "[Unit]", "[Unit]\nDefaultDependencies=no"
+    )
     record = f"/run/address-{manager.name}"
-    text = text.replace("/usr/local/lib/lifecycle-reaper/address claim", f"/bin/sh -c 'echo claimed >>{record}'")
-    text = text.replace("/usr/local/lib/lifecycle-reaper/address release", f"/bin/sh -c 'cat {manager.record} >>{record}; sleep 3; echo given-back >>{record}'")
+    text = text.replace(
+        "/usr/local/lib/lifecycle-reaper/address claim", f"/bin/sh -c 'echo claimed >>{record}'"
+    )
+    text = text.replace(
+        "/usr/local/lib/lifecycle-reaper/address release",
+        f"/bin/sh -c 'cat {manager.record} >>{record}; sleep 3; echo given-back >>{record}'",
+    )
     manager.machine.write("/etc/systemd/system/lifecycle-reaper-address.service", text)
     manager.machine.run("systemctl", "daemon-reload")
     manager.machine.run("systemctl", "start", "lifecycle-reaper-address")
     assert manager.drain(wait=2)[0] == "busy"
     assert manager.drain()[0] == "stopped"
     # released only after the last job, and before the answer
-    assert manager.machine.run("cat", record).stdout.split("\n")[:-1] == ["claimed", "started", "finished", "given-back"]
+    assert manager.machine.run("cat", record).stdout.split("\n")[:-1] == [
+        "claimed",
+        "started",
+        "finished",
+        "given-back",
+    ]

@@ -21,10 +21,15 @@ def test_same_resources(states, deployment):
 def test_same_outputs(states, deployment):
     terraform = {key: value for key, value in states[deployment][1].items() if value is not None}
     sam = rendered.sam_resources(rendered.DEPLOYMENTS[deployment])[1]
-    words = {"".join(word.capitalize() for word in key.split("_")): value for key, value in terraform.items()}
+    words = {
+        "".join(word.capitalize() for word in key.split("_")): value
+        for key, value in terraform.items()
+    }
     for outputs in (words, sam):
         if "KmsKeyPolicyStatements" in outputs:
-            outputs["KmsKeyPolicyStatements"] = rendered.canonical(json.loads(outputs["KmsKeyPolicyStatements"]))
+            outputs["KmsKeyPolicyStatements"] = rendered.canonical(
+                json.loads(outputs["KmsKeyPolicyStatements"])
+            )
     assert rendered.canonical(words) == rendered.canonical(sam)
 
 
@@ -33,24 +38,42 @@ MAPPINGS = rendered.translated(rendered.INFRA / "sam" / "template.yaml")["Mappin
 
 def arithmetic(seconds):
     """locals.tf in words: heartbeat timeout, receive count and alarm threshold of a drain timeout."""
-    return min(3600, max(300, math.ceil(seconds / 2))), 50 + math.ceil(seconds / 300), seconds + 1800
+    return (
+        min(3600, max(300, math.ceil(seconds / 2))),
+        50 + math.ceil(seconds / 300),
+        seconds + 1800,
+    )
 
 
 @pytest.mark.parametrize("seconds", MAPPINGS["DrainTimeout"])
 def test_the_mapping_is_the_arithmetic(seconds):
     mapping = MAPPINGS["DrainTimeout"][seconds]
-    assert (mapping["HeartbeatTimeout"], mapping["MaxReceiveCount"], mapping["OldestTaskAlarm"]) == arithmetic(int(seconds))
-    assert all(mapping["Visibility"] == 6 * int(timeout) for timeout, mapping in MAPPINGS["FunctionTimeout"].items())
+    assert (
+        mapping["HeartbeatTimeout"],
+        mapping["MaxReceiveCount"],
+        mapping["OldestTaskAlarm"],
+    ) == arithmetic(int(seconds))
+    assert all(
+        mapping["Visibility"] == 6 * int(timeout)
+        for timeout, mapping in MAPPINGS["FunctionTimeout"].items()
+    )
 
 
 def test_the_module_does_the_arithmetic(terraform_provider):
-    timeouts = {"shortest": 60, "odd": 4001, "half a day": 43200}
-    runs = {label: {**rendered.BASE, "drain_timeout_seconds": seconds, "function_timeout_seconds": 77} for label, seconds in timeouts.items()}
+    timeouts = {"shortest": 60, "odd": 4001, "half-a-day": 43200}
+    runs = {
+        label: {**rendered.BASE, "drain_timeout_seconds": seconds, "function_timeout_seconds": 77}
+        for label, seconds in timeouts.items()
+    }
     for label, (resources, outputs) in rendered.terraform_states(runs).items():
         found = rendered.from_terraform(resources)
         work = found["AWS::SQS::Queue", "lifecycle-reaper-work"]
         threshold = found["AWS::CloudWatch::Alarm", "lifecycle-reaper-oldest-task"]["Threshold"]
-        computed = (outputs["heartbeat_timeout_seconds"], int(work["RedrivePolicy"]["maxReceiveCount"]), int(threshold))
+        computed = (
+            outputs["heartbeat_timeout_seconds"],
+            int(work["RedrivePolicy"]["maxReceiveCount"]),
+            int(threshold),
+        )
         assert computed == arithmetic(timeouts[label])
         assert work["VisibilityTimeout"] == str(6 * 77)
 
@@ -61,7 +84,10 @@ def test_every_parameter_is_a_variable_and_the_other_way_round():
     variables = {line.split('"')[1] for line in text.splitlines() if line.startswith("variable ")}
     # CloudFormation can't put a parameter into a condition's key; code and tags are SAM's own business
     terraform_only = {"parent_tag", "owner_tag", "keep_tag", "package", "tags"}
-    expected = {"".join(word.capitalize() for word in name.split("_")) for name in variables - terraform_only - {"eip_tag", "vpc_config"}}
+    expected = {
+        "".join(word.capitalize() for word in name.split("_"))
+        for name in variables - terraform_only - {"eip_tag", "vpc_config"}
+    }
     assert parameters == expected | {"EipTagValue", "SubnetIds", "SecurityGroupIds"}
 
 

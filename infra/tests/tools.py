@@ -8,15 +8,25 @@ import subprocess
 import tempfile
 
 INFRA = pathlib.Path(__file__).resolve().parent.parent
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "lifecycle-reaper" / "infra"
+CACHE = (
+    pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+    / "lifecycle-reaper"
+    / "infra"
+)
 ACCOUNT, REGION, PARTITION = "123456789012", "eu-central-1", "aws"
 
 
 def run(*words, cwd=None, env=None, timeout=300, stdin=None):
     """Runs a program to its end; what it wrote and how it ended."""
     return subprocess.run(
-        [str(word) for word in words], cwd=cwd, env={**os.environ, **(env or {})}, input=stdin,
-        capture_output=True, text=True, timeout=timeout, check=False,
+        [str(word) for word in words],
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
     )
 
 
@@ -26,12 +36,18 @@ class Terraform:
     def __init__(self, infra=INFRA):
         self.folder = tempfile.TemporaryDirectory(prefix="infra-")
         self.infra = pathlib.Path(self.folder.name) / "infra"
-        ignored = shutil.ignore_patterns(".terraform*", "__pycache__", "tests" if False else ".git")
+        ignored = shutil.ignore_patterns(".terraform*", "__pycache__")
         shutil.copytree(infra, self.infra, ignore=ignored)
         self.module = self.infra / "terraform"
 
     def __call__(self, *words, cwd=None, timeout=300):
-        return run("terraform", *words, cwd=cwd or self.module, timeout=timeout, env={"TF_IN_AUTOMATION": "1", "NO_COLOR": "1"})
+        return run(
+            "terraform",
+            *words,
+            cwd=cwd or self.module,
+            timeout=timeout,
+            env={"TF_IN_AUTOMATION": "1", "NO_COLOR": "1"},
+        )
 
     def init(self, cwd=None):
         done = self("init", "-backend=false", "-input=false", "-no-color", cwd=cwd)
