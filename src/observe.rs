@@ -153,7 +153,7 @@ pub async fn world(aws: &Aws, config: &Config) -> World {
     let mut instances = aws.instances(config).await;
     let worker_groups = config.worker_groups.values().flatten();
     let groups: Vec<String> = config.groups.iter().chain(worker_groups).cloned().collect();
-    let members = aws.members(&groups).await;
+    let (members, missing_groups) = aws.members(&groups).await;
     let unseen = unseen_owners(&resources, &instances);
     if !unseen.is_empty() {
         // Another look at what seems absent: a page may have been stale, and absence is what a deletion may rest on.
@@ -165,6 +165,7 @@ pub async fn world(aws: &Aws, config: &Config) -> World {
         resources,
         instances,
         members,
+        missing_groups,
     }
 }
 

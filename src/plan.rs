@@ -7,12 +7,12 @@ use crate::{
     config::{Config, Drain},
     drain::{self, Deadline, Next},
     pace,
-    reap::{Evidence, Judgement, REAPERS, Verdict},
+    reap::{self, Evidence, Judgement, REAPERS, Verdict},
     task::{Delivery, InstanceId, Task},
     world::{Hook, ManagerView, Resource, Time},
 };
 use chrono::TimeDelta;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// One call that changes something about a hook or its manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,7 +195,10 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
         let candidates = reaper.candidates(world, evidence);
         let judged = candidates.filter_map(|c| reaper.judge(&c, evidence));
         plan.judged.extend(judged.map(|j| (reaper.kind(), j)));
-        let judged = plan.judged.get_mut(begin..).unwrap_or_default();
+        let (before, judged) = plan.judged.split_at_mut(begin);
+        if reaper.kind() == reap::WORKERS {
+            hold_for_requests(judged, before);
+        }
         plan.over_limit += put_off(judged, config.max_deletions, now);
         let judged = || judged.iter().map(|(_, judgement)| judgement);
         plan.steps
@@ -206,6 +209,27 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
         plan.next_look = looks.chain(plan.next_look).min();
     }
     plan
+}
+
+/// Defers the workers whose spot request was put off: a persistent one that outlives its worker starts another.
+fn hold_for_requests(workers: &mut [(&str, Judgement)], before: &[(&str, Judgement)]) {
+    let put_off = before
+        .iter()
+        .filter(|(kind, j)| *kind == reap::SPOT_REQUESTS && matches!(j.verdict, Verdict::Defer(_)));
+    let put_off: HashSet<&str> = put_off
+        .flat_map(|(_, j)| [Some(j.resource.id.as_str()), j.resource.instance.as_deref()])
+        .flatten()
+        .collect();
+    let orphans = workers.iter_mut().map(|(_, j)| j);
+    for worker in orphans.filter(|j| j.verdict == Verdict::Orphan) {
+        let request = worker.resource.spot_request.as_deref();
+        if put_off.contains(worker.resource.id.as_str())
+            || request.is_some_and(|r| put_off.contains(r))
+        {
+            worker.verdict = Verdict::Defer(None);
+            worker.evidence = format!("an orphan ({}), after its spot request", worker.evidence);
+        }
+    }
 }
 
 /// Defers the orphans beyond `limit`; returns how many those are.
@@ -220,7 +244,9 @@ fn put_off(judged: &mut [(&str, Judgement)], limit: usize, now: Time) -> usize {
     if orphans.len() <= limit {
         return 0;
     }
-    orphans.sort_by_cached_key(|j| pace::lot(&j.resource.id, now));
+    // A spot request draws the lot of its worker, so that the two go in one pass.
+    let drawn_for = |r: &Resource| pace::lot(r.instance.as_deref().unwrap_or(&r.id), now);
+    orphans.sort_by_cached_key(|j| drawn_for(&j.resource));
     let over = orphans.len() - limit;
     for judgement in orphans.into_iter().skip(limit) {
         judgement.verdict = Verdict::Defer(None);

@@ -157,6 +157,8 @@ pub struct World {
     pub instances: Listing<Instance>,
     /// The members of the managed groups, and of their worker groups.
     pub members: Listing<Member>,
+    /// Groups that the configuration names and that don't exist: deleted, or misspelt.
+    pub missing_groups: Vec<String>,
 }
 
 /// A manager as a drain sees it.

@@ -20,13 +20,14 @@ const DEFAULT_HEARTBEAT: TimeDelta = TimeDelta::seconds(3600);
 /// A group that answered, with its members.
 #[derive(Clone, Debug)]
 struct Group {
+    name: String,
     members: Vec<Member>,
 }
 
 impl Aws {
-    /// The members of `groups`; a group that doesn't exist has none.
-    pub async fn members(&self, groups: &[String]) -> Listing<Member> {
-        let mut members = vec![];
+    /// The members of `groups`, and those of `groups` that don't exist.
+    pub async fn members(&self, groups: &[String]) -> (Listing<Member>, Vec<String>) {
+        let (mut members, mut missing) = (vec![], vec![]);
         for names in groups.chunks(GROUPS_PER_CALL) {
             let read = pages("DescribeAutoScalingGroups", async |token| {
                 let call = self.auto_scaling().describe_auto_scaling_groups();
@@ -44,20 +45,24 @@ impl Aws {
                 })
             })
             .await;
-            members.extend(
-                read.items
-                    .into_iter()
-                    .flat_map(|g: Group| g.members)
-                    .filter(|m| names.contains(&m.group)),
+            let found: Vec<Group> = read.items;
+            missing.extend(
+                names
+                    .iter()
+                    .filter(|name| found.iter().all(|g| g.name != **name))
+                    .cloned(),
             );
+            let ours = found.into_iter().filter(|g| names.contains(&g.name));
+            members.extend(ours.flat_map(|g| g.members));
             if read.fault.is_some() {
-                return Listing {
+                let listing = Listing {
                     items: members,
                     fault: read.fault,
                 };
+                return (listing, vec![]);
             }
         }
-        Listing::complete(members)
+        (Listing::complete(members), missing)
     }
 
     /// Where one instance stands in its group; `None` = no group has it.
@@ -207,5 +212,6 @@ fn group(group: &aws_sdk_autoscaling::types::AutoScalingGroup) -> Group {
     });
     Group {
         members: members.collect(),
+        name: name.to_owned(),
     }
 }

@@ -259,7 +259,7 @@ impl<'a> Evidence<'a> {
         };
         self.members.keys().for_each(|id| add(id));
         for instance in &self.world.instances.items {
-            if self.is_manager(instance) {
+            if self.is_manager(instance) || self.may_be_misnamed_manager(instance) {
                 add(&instance.id);
             }
             let is_ours = instance
@@ -290,6 +290,21 @@ impl<'a> Evidence<'a> {
             }
         }
         live
+    }
+
+    /// Whether an instance may be a manager of a group that the configuration means and doesn't name: one of its
+    /// names doesn't exist, and this group's resembles it, or bears our executor name. It protects by age alone.
+    fn may_be_misnamed_manager(&self, instance: &Instance) -> bool {
+        let Some(group) = &instance.group else {
+            return false;
+        };
+        let executor = self.config.executor.as_ref().map(|e| e.as_str());
+        let resembles = |missing: &String| {
+            group.starts_with(missing.as_str()) || missing.starts_with(group.as_str())
+        };
+        let missing = &self.world.missing_groups;
+        !missing.is_empty()
+            && (missing.iter().any(resembles) || executor.is_some_and(|name| group.contains(name)))
     }
 
     fn read_liveness(&self) -> Liveness {

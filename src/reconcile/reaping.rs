@@ -142,6 +142,12 @@ fn log_plan(plan: &ReapPlan, world: &World, config: &Config, now: Time) {
             "more is kept; `plan` shows all of it"
         );
     }
+    for group in &world.missing_groups {
+        tracing::warn!(
+            group,
+            "there is no such Auto Scaling group: deleted, or misspelt in the configuration"
+        );
+    }
     for fault in unread(world, config) {
         tracing::error!(aws_code = fault.code, %fault, "not read to its end: what hangs on it is not judged");
     }

@@ -92,6 +92,7 @@ fn world(size: usize, now: Time) -> World {
         resources: BTreeMap::from(resources),
         instances: Listing::complete(instances),
         members: Listing::complete(members.collect()),
+        missing_groups: vec![],
     }
 }
 

@@ -285,6 +285,7 @@ pub fn world() -> impl Strategy<Value = World> {
                 resources: resources.into_iter().collect(),
                 instances: listing(instances, ended[3]),
                 members: listing(members.clone(), ended[4]),
+                missing_groups: vec![],
             }
         })
     })

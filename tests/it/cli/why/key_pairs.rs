@@ -114,7 +114,7 @@ fn a_key_pair_with_tags() {
     decides(
         &why_key(key_tagged("lifecycle-reaper:owner", M1)),
         "reap",
-        "unused",
+        "owner-gone",
         &["name", "keep-tag", "in-use"],
         "is terminated",
     );
