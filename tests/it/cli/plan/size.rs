@@ -86,10 +86,10 @@ fn ten_thousand_instances_are_planned_in_a_few_calls() {
         document.total("reap")
     );
     assert!(
-        aws.calls("DescribeInstances").len() <= 11,
-        "one describe a page, never one a worker"
+        aws.calls("DescribeInstances").len() <= 22,
+        "one describe a page, and one each for what seems absent and for managers elsewhere, never one a worker"
     );
-    assert!(aws.all_calls().len() <= 40, "{}", aws.all_calls().len());
+    assert!(aws.all_calls().len() <= 50, "{}", aws.all_calls().len());
 }
 
 #[test]
