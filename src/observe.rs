@@ -121,7 +121,8 @@ async fn began(
     config: &Config,
 ) -> Began {
     let hooks: Vec<_> = hooks_of(task, view).into_iter().cloned().collect();
-    let is_late = aws.now() >= deadline(delivery.first_seen, &hooks, config).at;
+    let is_late = delivery.is_among_the_last()
+        || aws.now() >= deadline(delivery.first_seen, &hooks, config).at;
     if matches!(task, Task::Terminate { .. }) && !is_late {
         return Began::NotTold;
     }

@@ -137,8 +137,13 @@ impl Pass<'_> {
     async fn terminate(&self, manager: &InstanceId, to_warm_pool: bool) -> Report {
         let view = observe::manager(self.aws, self.task, self.delivery, manager, self.config).await;
         let first_seen = observe::since_when(self.task, self.delivery, &view);
+        // A message that is older than the termination has used its deliveries up on something else: the termination
+        // has a message of its own, so the last deliveries of this one end nothing.
+        let is_older = first_seen > self.delivery.first_seen;
+        let max_count = self.delivery.max_count.filter(|_| !is_older);
         let delivery = Delivery {
             first_seen,
+            max_count,
             ..*self.delivery
         };
         match drain::next(self.task, &delivery, &view, self.config, self.aws.now()) {
