@@ -96,7 +96,8 @@ impl Checker {
                 truth.violate(2, world, format!("{} on the manager {id}", request.operation));
                 continue;
             }
-            let Some(thing) = truth.thing(world, &id) else { continue };
+            // A twin of the pass may have been first: what is gone can't be harmed.
+            let Some(thing) = truth.thing(world, &id).filter(|_| is_there(world, &id)) else { continue };
             if request.operation == "TerminateInstances" && self.will_return(truth, world, &id) {
                 truth.violate(5, world, format!("{id} is terminated while its persistent request is active: another will start"));
             }
@@ -265,6 +266,15 @@ pub fn fate(truth: &mut Truth, world: &World, script: &Script, number: usize) ->
         Agent::Idle => Fate::says("nothing-to-drain"),
         Agent::Good | Agent::Slow(_) | Agent::Fails(..) => drain(truth, number, now),
     }
+}
+
+/// Whether a deletion of this id would change anything.
+fn is_there(world: &World, id: &str) -> bool {
+    let ec2 = &world.ec2;
+    ec2.instances.get(id).is_some_and(|instance| !instance.state.is_ending())
+        || ec2.key_pairs.contains_key(id)
+        || ec2.spot_requests.get(id).is_some_and(|request| matches!(request.state.as_str(), "open" | "active"))
+        || ec2.addresses.contains_key(id)
 }
 
 /// When an instance ended, as far as EC2 tells: while it shuts down everybody can see that it has just ended.

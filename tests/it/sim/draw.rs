@@ -1,7 +1,7 @@
 //! Drawing a script from a seed. Worlds are small: one to four managers with up to three workers each show every
 //! interleaving that large ones do, and a history takes milliseconds.
 
-use super::mishaps::{Mishaps, Rates};
+use super::mishaps::{Mishaps, Outage, Rates};
 use super::script::*;
 use fastrand::Rng;
 
@@ -24,7 +24,7 @@ pub fn script(seed: u64) -> Script {
         seed,
         strays: (0..rng.usize(0..=6)).map(|_| stray(rng)).collect(),
         noise: (0..rng.usize(0..=3)).map(|_| noise(rng)).collect(),
-        mishaps: mishaps(rng, seed),
+        mishaps: mishaps(rng, seed, &managers),
         quiet_from,
         end: quiet_from + rest,
         settings,
@@ -216,11 +216,13 @@ fn trigger(rng: &mut Rng) -> TriggerScript {
     }
 }
 
-fn mishaps(rng: &mut Rng, seed: u64) -> Mishaps {
+fn mishaps(rng: &mut Rng, seed: u64, managers: &[ManagerScript]) -> Mishaps {
     let calm = chance(rng, 0.25);
     let rate = if calm { 0.0 } else { pick(rng, &[0.01, 0.05, 0.15]) };
     let some = |rng: &mut Rng, probability: f64, value: f64| if !calm && chance(rng, probability) { value } else { 0.0 };
+    let outage = if calm || chance(rng, 0.6) { None } else { managers.iter().find_map(|manager| manager.end).map(|end| outage(rng, end.at)) };
     Mishaps::drawn(Rates {
+        outage,
         seed,
         fault: rate,
         kill: some(rng, 0.4, 0.12),
@@ -234,4 +236,19 @@ fn mishaps(rng: &mut Rng, seed: u64) -> Mishaps {
             None
         },
     })
+}
+
+/// Around a manager's end, when it hurts most.
+fn outage(rng: &mut Rng, end: i64) -> Outage {
+    const OPERATIONS: [&str; 8] = [
+        "DescribeInstances",
+        "DescribeAutoScalingGroups",
+        "DescribeAutoScalingInstances",
+        "DescribeSpotInstanceRequests",
+        "DescribeKeyPairs",
+        "TerminateInstances",
+        "CompleteLifecycleAction",
+        "GetCommandInvocation",
+    ];
+    Outage { operation: pick(rng, &OPERATIONS), from: end + rng.i64(-120..600), length: rng.i64(60..600) }
 }

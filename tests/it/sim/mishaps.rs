@@ -19,8 +19,18 @@ pub struct Rates {
     pub lag: f64,
     pub lag_seconds: i64,
     pub latency_millis: i64,
+    /// An operation that nobody gets an answer from for a while.
+    pub outage: Option<Outage>,
     /// An operation that the role doesn't permit.
     pub denied: Option<&'static str>,
+}
+
+/// Every call of one operation fails, from so many seconds after the beginning and for so long.
+#[derive(Clone, Copy, Debug)]
+pub struct Outage {
+    pub operation: &'static str,
+    pub from: i64,
+    pub length: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -45,8 +55,8 @@ impl Mishaps {
     }
 
     pub fn are_none(&self) -> bool {
-        let Rates { fault, kill, freeze, lag, denied, .. } = &self.rates;
-        *fault == 0.0 && *kill == 0.0 && *freeze == 0.0 && *lag == 0.0 && denied.is_none()
+        let Rates { fault, kill, freeze, lag, denied, outage, .. } = &self.rates;
+        outage.is_none() && *fault == 0.0 && *kill == 0.0 && *freeze == 0.0 && *lag == 0.0 && denied.is_none()
     }
 
     fn rng(&self, what: u64, number: u64) -> Rng {
@@ -54,13 +64,16 @@ impl Mishaps {
     }
 
     /// What happens to the call with this number.
-    pub fn at_call(&self, number: usize, operation: &str) -> Mishap {
+    pub fn at_call(&self, number: usize, operation: &str, elapsed: i64) -> Mishap {
         let rates = &self.rates;
         let mut rng = self.rng(1, number as u64);
         let way = |rng: &mut Rng| TimeDelta::milliseconds(if rates.latency_millis == 0 { 0 } else { rng.i64(0..=rates.latency_millis) });
         let (there, back) = (way(&mut rng), way(&mut rng));
         let fault = match &self.listed {
             _ if rates.denied == Some(operation) => Some(Fault::Denied),
+            _ if rates.outage.is_some_and(|outage| outage.operation == operation && (outage.from..outage.from + outage.length).contains(&elapsed)) => {
+                Some(Fault::Throttled)
+            }
             Some(listed) => listed.get(&number).cloned(),
             None => (rng.f64() < rates.fault).then(|| draw_fault(&mut rng, operation)),
         };

@@ -161,6 +161,7 @@ impl Play {
         let truth = self.truth.clone();
         let quiet_from = self.start + seconds(self.script.quiet_from);
         let faults = mishaps.clone();
+        let start = self.start;
         self.aws.world().draw = Some(Box::new(move |request, now, run| {
             let mut truth = truth.lock().unwrap_or_else(PoisonError::into_inner);
             truth.call_count += 1;
@@ -170,7 +171,7 @@ impl Play {
             if now >= quiet_from {
                 return Mishap::default();
             }
-            let mut mishap = faults.at_call(number, &request.operation);
+            let mut mishap = faults.at_call(number, &request.operation, (now - start).num_seconds());
             disturb(&mut truth, &faults, run, now, &mut mishap);
             if let Some(fault) = &mishap.fault {
                 truth.hits.insert(number, fault.clone());

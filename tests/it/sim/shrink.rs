@@ -60,6 +60,7 @@ fn candidates(script: &Script) -> Vec<Script> {
     add(&|script| script.mishaps.rates.lag = 0.0);
     add(&|script| script.mishaps.rates.latency_millis = 0);
     add(&|script| script.mishaps.rates.denied = None);
+    add(&|script| script.mishaps.rates.outage = None);
     add(&|script| script.mishaps.rates.fault = 0.0);
     for half in 0..2 {
         add(&|script| halve(script, half));
