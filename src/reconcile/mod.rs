@@ -89,6 +89,8 @@ impl Report {
     }
 }
 
+/// A message and the activities of its group are told by two clocks.
+const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
 /// A sweep that continues for longer leaves the rest to the next one: sweeps must not pile up on the queue.
 const LONGEST_SWEEP: TimeDelta = TimeDelta::hours(12);
 /// So much longer than the grace period a sweep comes again that deletes nothing.
@@ -139,7 +141,7 @@ impl Pass<'_> {
         let first_seen = observe::since_when(self.task, self.delivery, &view);
         // A message that is older than the termination has used its deliveries up on something else: the termination
         // has a message of its own, so the last deliveries of this one end nothing.
-        let is_older = first_seen > self.delivery.first_seen;
+        let is_older = first_seen > self.delivery.first_seen + CLOCK_SKEW;
         let max_count = self.delivery.max_count.filter(|_| !is_older);
         let delivery = Delivery {
             first_seen,
