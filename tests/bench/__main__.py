@@ -57,7 +57,7 @@ def versions() -> dict[str, str]:
 def cold_subjects(bootstrap, floors, url: str) -> dict[str, Subject]:
     """What is started cold. The AWS calls go to the stub over plain HTTP; the trust store is loaded by whoever would connect over TLS."""
     ours, aws, python = [str(bootstrap)], environments.of_aws(url), environments.of_python(url)
-    settings = environments.of_ours(url)
+    settings, one_file = environments.of_ours(url), environments.one_ca_file()
     event = environments.event
 
     def peer(handler: str) -> list[str]:
@@ -65,10 +65,13 @@ def cold_subjects(bootstrap, floors, url: str) -> dict[str, Subject]:
 
     subjects = [
         Subject("floor A: empty function", [str(floors["a"])], {}, b"{}"),
-        Subject("floor B: A + aws-config", [str(floors["b"])], aws, b"{}"),
+        Subject("floor B: A, ready to call AWS", [str(floors["b"])], aws, b"{}"),
+        Subject("floor B, one call", [str(floors["b"])], aws, b'{"call":true}'),
+        Subject("floor B, one call, CA bundle of one file", [str(floors["b"])], aws | one_file, b'{"call":true}'),
         Subject("ours, test notification", ours, settings, event("sqs-test-notification")),
         Subject("ours, another group's event", ours, settings, event("sqs-other-group")),
         Subject("ours, sweep (5 calls)", ours, settings, event("direct-sweep")),
+        Subject("ours, sweep, CA bundle of one file", ours, settings | one_file, event("direct-sweep")),
         Subject("ours, termination of a gone manager", ours, settings, event("sqs-termination-hook")),
         Subject("Python, no call", peer("idle"), python, b"{}"),
         Subject("Python, the sweep's calls", peer("reads"), python, b"{}"),
@@ -127,14 +130,15 @@ def pass_table(work: dict[str, object]) -> str:
 
 def all_goals(subjects: dict[str, Subject], work: dict[str, object], zipped: float) -> list[Goal]:
     cold = {name: subject.median("cold") for name, subject in subjects.items()}
-    a, b, python = cold["floor A: empty function"], cold["floor B: A + aws-config"], cold["Python, no call"]
+    a, b, python = cold["floor A: empty function"], cold["floor B: A, ready to call AWS"], cold["Python, no call"]
     quiet, busy = "ours, test notification", "ours, sweep (5 calls)"
     large = work["10,000 instances, 4,000 keys, all ours"]
     fleet = work["1,000 workers, 100 managers, 20 ms a call"]
     return [
         Goal("cold, an event without a call", cold[quiet] / a, 2, "× A"),
         Goal("cold, another group's event", cold["ours, another group's event"] / a, 2, "× A"),
-        Goal("cold, a sweep with its calls", cold[busy] / b, 1, "× B"),
+        Goal("cold, a sweep with its 5 calls (B makes none)", cold[busy] / b, 1, "× B"),
+        Goal("cold, a sweep with its 5 calls, B with one", cold[busy] / cold["floor B, one call"], 1, "× B"),
         Goal("Python against ours, no call", python / cold[quiet], 50, "×", at_least=True),
         Goal("Python against ours, the same calls", cold["Python, the sweep's calls"] / cold[busy], 50, "×", at_least=True),
         Goal("idle memory", max(subject.median("idle") for name, subject in subjects.items() if name.startswith("ours")), 10, "MiB"),

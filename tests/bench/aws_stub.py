@@ -12,6 +12,11 @@ from urllib.parse import parse_qs
 
 from .worlds import World
 
+IDENTITY = (
+    b'<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>'
+    b"<Arn>arn:aws:iam::123456789012:user/floor</Arn><UserId>AIDAINVENTED</UserId><Account>123456789012</Account>"
+    b"</GetCallerIdentityResult><ResponseMetadata><RequestId>0</RequestId></ResponseMetadata></GetCallerIdentityResponse>"
+)
 
 class AwsStub:
     def __init__(self) -> None:
@@ -91,6 +96,8 @@ class Server:
         operation = fields["Action"][0]
         self._calls[operation] += 1
         token = fields.get("NextToken", [""])[0]
+        if operation == "GetCallerIdentity":
+            return "text/xml", IDENTITY
         if fields["Version"][0] == "2011-01-01":
             return "text/xml", self._pages.get((operation, token)) or auto_scaling_success(operation)
         # A filter asks for one instance, or for one worker: a world without it will do.

@@ -6,6 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 EVENTS = ROOT / "events"
+CA_FILES = ("/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt")
 
 
 def event(name: str) -> bytes:
@@ -22,6 +23,12 @@ def of_aws(url: str | None) -> dict[str, str]:
         "AWS_SESSION_TOKEN": "invented",
     }
     return variables | ({"AWS_ENDPOINT_URL": url} if url else {})
+
+
+def one_ca_file() -> dict[str, str]:
+    """The trust store as one file, without the folder beside it: Debian's holds hundreds of links that are all read, Amazon Linux's doesn't."""
+    found = [path for path in CA_FILES if Path(path).exists()]
+    return {"SSL_CERT_FILE": found[0]} if found else {}
 
 
 def of_ours(url: str) -> dict[str, str]:
