@@ -186,10 +186,11 @@ fn an_error_is_what_failed_and_a_warning_is_what_a_person_should_know() {
 /// Whatever is a number and no count bears its unit in its name.
 #[test]
 fn numbers_bear_their_units() {
-    const COUNTS: [&str; 8] = [
+    const COUNTS: [&str; 9] = [
         "api_calls",
         "deleted",
         "delivery",
+        "not_shown",
         "over_limit",
         "records",
         "throttles",
