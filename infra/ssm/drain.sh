@@ -15,7 +15,7 @@ set -u
 export LC_ALL=C
 
 unit=${UNIT_NAME:-gitlab-runner.service}
-wait_seconds=${WAIT_SECONDS:-240}
+wait_seconds=${WAIT_SECONDS:-2400}
 stop_command=${STOP_COMMAND:-none}
 unregister=${UNREGISTER:-false}
 config=${RUNNER_CONFIG:-/etc/gitlab-runner/config.toml}
