@@ -6,7 +6,7 @@ use lifecycle_reaper::{fault::Fault as Failure, handler::Handler, log};
 use serde_json::{Value, json};
 use std::{
     io::Write,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Once},
 };
 
 /// A payload of `events/`.
@@ -286,8 +286,21 @@ fn invoke(
 }
 
 /// What the subscriber wrote.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Default for Lines {
+    /// Beside a subscriber of one thread there must be one for all: where a line's place in the code is first reached on
+    /// a thread without any, tracing takes it for unwanted on every thread.
+    fn default() -> Self {
+        static EVERYWHERE: Once = Once::new();
+        EVERYWHERE.call_once(|| {
+            let silent = log::subscriber("off", std::io::sink);
+            tracing::subscriber::set_global_default(silent).expect("the only one");
+        });
+        Self(Arc::default())
+    }
+}
 
 impl Lines {
     pub fn text(&self) -> String {
