@@ -7,7 +7,7 @@ use super::{Finding, Level};
 use crate::{
     config::Config,
     document::{PlanDocument, ResourceLine},
-    fault::Fault,
+    fault::{Disposition, Fault},
     reap,
 };
 use std::collections::BTreeSet;
@@ -159,7 +159,7 @@ fn of_answer(probe: &Probe, answer: &ProbeResult) -> Option<Finding> {
                 "look whether {about} is allowed; ask again when the plan shows something to delete"
             ),
         )),
-        (Err(fault), _) => Some(Finding::new(
+        (Err(fault), _) if fault.disposition == Disposition::Gone => Some(Finding::new(
             Level::Note,
             about,
             format!(
@@ -169,5 +169,9 @@ fn of_answer(probe: &Probe, answer: &ProbeResult) -> Option<Finding> {
             "EC2 looks for the resource before the permission",
             "ask again when the plan shows something to delete",
         )),
+        (Err(fault), _) => {
+            let what = format!("EC2 could not be asked whether it is permitted on {on} ({fault})");
+            Some(Finding::not_told(about, what, "the dry run"))
+        }
     }
 }

@@ -81,6 +81,18 @@ fn without_anything_to_delete_a_refusal_is_no_proof() {
 }
 
 #[test]
+fn a_dry_run_that_fails_for_another_reason_says_nothing_of_permissions() {
+    let throttled = Fault::Throttled.on("ReleaseAddress");
+    let found = findings(|_, world| world.rules.push(throttled));
+    one(
+        &found,
+        Level::Note,
+        "ec2:ReleaseAddress",
+        "EC2 could not be asked",
+    );
+}
+
+#[test]
 fn the_mark_of_the_first_look_needs_its_permissions() {
     let address = |aws: &FakeAws, world: &mut World| {
         aws.set("EIP_TAG", "pool=ci");
