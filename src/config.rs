@@ -168,6 +168,13 @@ impl Config {
             worker_groups: vars.worker_groups(),
             region: vars.text("AWS_REGION").map(str::to_owned),
         };
+        if config.work_queue_url.is_some() && config.work_queue_url == config.dead_letter_queue_url
+        {
+            vars.problem(
+                "DEAD_LETTER_QUEUE_URL",
+                "another queue than WORK_QUEUE_URL: what is unreadable would come back for ever",
+            );
+        }
         if vars.problems.is_empty() {
             Ok(config)
         } else {
@@ -186,6 +193,12 @@ impl Config {
         }
         if self.executor.is_none() {
             warnings.push("EXECUTOR_NAME is not set: key pairs, spot requests and untagged workers are judged by tags and instances alone".into());
+        }
+        if [&self.parent_tag, &self.owner_tag].contains(&&self.keep_tag) {
+            warnings.push(format!(
+                "KEEP_TAG={} is also the tag that names a manager: whatever has an owner is kept for ever",
+                self.keep_tag
+            ));
         }
         if self.grace < SHORTEST_SAFE_GRACE {
             warnings.push(format!(

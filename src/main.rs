@@ -26,7 +26,11 @@ async fn main() -> Result<(), Error> {
     tracing::subscriber::set_global_default(log::subscriber(level, std::io::stdout))?;
     // A panic is one record's failure and is reported there; this adds where it happened, as one line of the log.
     std::panic::set_hook(Box::new(|panic| {
-        tracing::error!(at = panic.location().map(tracing::field::display), "panic")
+        let text = panic.payload_as_str().unwrap_or("without a message");
+        tracing::error!(
+            at = panic.location().map(tracing::field::display),
+            "panic: {text}"
+        );
     }));
     let config = Config::from_vars(variables.clone()).inspect_err(|problems| {
         for problem in &problems.0 {
