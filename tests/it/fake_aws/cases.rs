@@ -11,7 +11,8 @@ pub const HOOK: &str = "ci-linux-terminate";
 pub const EXECUTOR: &str = "ci-linux";
 pub const DOCUMENT: &str = "lifecycle-reaper-drain";
 pub const WORK_QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/lifecycle-cleanup";
-pub const DEAD_LETTER_QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/lifecycle-cleanup-dlq";
+pub const DEAD_LETTER_QUEUE: &str =
+    "https://sqs.eu-west-1.amazonaws.com/123456789012/lifecycle-cleanup-dlq";
 pub const M1: &str = "i-0a11aa11aa11aa110";
 pub const M2: &str = "i-0a22aa22aa22aa220";
 pub const W1: &str = "i-0b11bb11bb11bb110";
@@ -25,7 +26,9 @@ pub const TOKEN: &str = "7b1d5c02-3f0e-4a57-9c44-0e6f1c2d3a01";
 
 /// When the cases begin: a second after event 01 was made.
 pub fn start() -> DateTime<Utc> {
-    Utc.with_ymd_and_hms(2025, 3, 4, 5, 6, 8).single().expect("a real moment")
+    Utc.with_ymd_and_hms(2025, 3, 4, 5, 6, 8)
+        .single()
+        .expect("a real moment")
 }
 
 pub fn minutes(number: i64) -> TimeDelta {
@@ -38,7 +41,10 @@ pub fn seconds(number: i64) -> TimeDelta {
 
 /// A name as docker-machine makes it.
 pub fn machine_name(token: &str, executor: &str, born: DateTime<Utc>, number: u32) -> String {
-    format!("runner-{token}-{executor}-{}-{number:08x}", born.timestamp())
+    format!(
+        "runner-{token}-{executor}-{}-{number:08x}",
+        born.timestamp()
+    )
 }
 
 impl Instance {
@@ -91,11 +97,17 @@ impl Worker {
     }
 
     pub fn untagged(self) -> Self {
-        Self { parent: None, ..self }
+        Self {
+            parent: None,
+            ..self
+        }
     }
 
     pub fn stopped(self) -> Self {
-        Self { state: InstanceState::Stopped, ..self }
+        Self {
+            state: InstanceState::Stopped,
+            ..self
+        }
     }
 
     pub fn state(self, state: InstanceState) -> Self {
@@ -108,7 +120,10 @@ impl Worker {
 
     /// The runner token in the name of its key.
     pub fn token(self, token: &str) -> Self {
-        Self { key: Some(token.into()), ..self }
+        Self {
+            key: Some(token.into()),
+            ..self
+        }
     }
 
     pub fn without_key(self) -> Self {
@@ -117,7 +132,10 @@ impl Worker {
 
     /// Launched by this spot request, which becomes active.
     pub fn spot(self, request_id: &str) -> Self {
-        Self { spot: Some(request_id.into()), ..self }
+        Self {
+            spot: Some(request_id.into()),
+            ..self
+        }
     }
 
     pub fn tag(mut self, key: &str, value: &str) -> Self {
@@ -126,7 +144,10 @@ impl Worker {
     }
 
     pub fn protected(self) -> Self {
-        Self { termination_protection: true, ..self }
+        Self {
+            termination_protection: true,
+            ..self
+        }
     }
 }
 
@@ -136,7 +157,14 @@ impl World {
         let mut world = Self::empty(Clock::starting_at(start()));
         for url in [WORK_QUEUE, DEAD_LETTER_QUEUE] {
             let name = url.rsplit('/').next().unwrap_or_default().to_owned();
-            world.queues.insert(url.into(), Queue { url: url.into(), name, ..Queue::default() });
+            world.queues.insert(
+                url.into(),
+                Queue {
+                    url: url.into(),
+                    name,
+                    ..Queue::default()
+                },
+            );
         }
         world.ssm.documents.insert(DOCUMENT.into());
         world.put_group(GROUP, HOOK);
@@ -154,18 +182,34 @@ impl World {
             global_timeout: TimeDelta::hours(48),
             default_result: "CONTINUE".into(),
         };
-        let group = Group { name: name.into(), hooks: [(hook.name.clone(), hook)].into(), ..Group::default() };
+        let group = Group {
+            name: name.into(),
+            hooks: [(hook.name.clone(), hook)].into(),
+            ..Group::default()
+        };
         self.groups.insert(name.into(), group);
     }
 
     /// A running manager InService, its agent registered.
     pub fn put_manager(&mut self, group: &str, id: &str, age: TimeDelta) {
         let now = self.now();
-        let instance = Instance { launched: now - age, attached: Some(now - age), ..Instance::running(id, now) };
+        let instance = Instance {
+            launched: now - age,
+            attached: Some(now - age),
+            ..Instance::running(id, now)
+        };
         self.ec2.instances.insert(id.into(), instance);
         self.ssm.agents.insert(id.into());
-        let member = Member { state: "InService".into(), zone: "eu-west-1a".into(), proceeds_since: None };
-        self.groups.get_mut(group).expect("the group exists").members.insert(id.into(), member);
+        let member = Member {
+            state: "InService".into(),
+            zone: "eu-west-1a".into(),
+            proceeds_since: None,
+        };
+        self.groups
+            .get_mut(group)
+            .expect("the group exists")
+            .members
+            .insert(id.into(), member);
     }
 
     /// The member waits on this hook from now on.
@@ -178,7 +222,11 @@ impl World {
             status: "MidTerminatingLifecycleAction".into(),
         };
         let group = self.groups.get_mut(group).expect("the group exists");
-        if !group.actions.iter().any(|action| action.instance_id == instance_id) {
+        if !group
+            .actions
+            .iter()
+            .any(|action| action.instance_id == instance_id)
+        {
             group.activities.push(activity);
         }
         group.members.get_mut(instance_id).expect("a member").state = "Terminating:Wait".into();
@@ -198,13 +246,20 @@ impl World {
     pub fn put_worker(&mut self, worker: Worker) -> String {
         let born = self.now() - worker.age;
         let number = self.next_serial();
-        let key_name = worker.key.as_ref().map(|token| machine_name(token, EXECUTOR, born, number as u32));
+        let key_name = worker
+            .key
+            .as_ref()
+            .map(|token| machine_name(token, EXECUTOR, born, number as u32));
         if let Some(name) = &key_name {
             self.put_key(name, worker.age);
         }
         if let Some(spot) = &worker.spot {
             self.put_spot(spot, "active", key_name.as_deref(), worker.age);
-            self.ec2.spot_requests.get_mut(spot).expect("just put").instance_id = Some(worker.id.clone());
+            self.ec2
+                .spot_requests
+                .get_mut(spot)
+                .expect("just put")
+                .instance_id = Some(worker.id.clone());
         }
         let mut tags = worker.tags;
         if let Some(parent) = worker.parent {
@@ -230,7 +285,15 @@ impl World {
     pub fn put_key(&mut self, name: &str, age: TimeDelta) -> String {
         let id = format!("key-0{:016x}", self.next_serial());
         let created = Some(self.now() - age);
-        self.ec2.key_pairs.insert(id.clone(), KeyPair { id: id.clone(), name: name.into(), created, tags: Tags::new() });
+        self.ec2.key_pairs.insert(
+            id.clone(),
+            KeyPair {
+                id: id.clone(),
+                name: name.into(),
+                created,
+                tags: Tags::new(),
+            },
+        );
         id
     }
 
@@ -258,7 +321,10 @@ impl World {
 
     /// A free address with this owner tag, if any.
     pub fn put_address(&mut self, allocation_id: &str, owner: Option<&str>) -> &mut Address {
-        let tags = owner.map(|owner| ("lifecycle-reaper:owner".to_owned(), owner.to_owned())).into_iter().collect();
+        let tags = owner
+            .map(|owner| ("lifecycle-reaper:owner".to_owned(), owner.to_owned()))
+            .into_iter()
+            .collect();
         let address = Address {
             allocation_id: allocation_id.into(),
             public_ip: format!("198.51.100.{}", self.ec2.addresses.len() + 1),
@@ -269,12 +335,21 @@ impl World {
             service_managed: None,
             tags,
         };
-        self.ec2.addresses.entry(allocation_id.into()).or_insert(address)
+        self.ec2
+            .addresses
+            .entry(allocation_id.into())
+            .or_insert(address)
     }
 
     /// The id of the key pair with this name.
     pub fn key_id(&self, name: &str) -> String {
-        self.ec2.key_pairs.values().find(|key| key.name == name).unwrap_or_else(|| panic!("no key {name}")).id.clone()
+        self.ec2
+            .key_pairs
+            .values()
+            .find(|key| key.name == name)
+            .unwrap_or_else(|| panic!("no key {name}"))
+            .id
+            .clone()
     }
 
     pub fn has_key(&self, name: &str) -> bool {
@@ -315,7 +390,10 @@ impl FakeAws {
 
     /// Sets a variable of the function.
     pub fn set(&self, name: &str, value: &str) {
-        self.variables.lock().expect("unpoisoned").insert(name.into(), value.into());
+        self.variables
+            .lock()
+            .expect("unpoisoned")
+            .insert(name.into(), value.into());
     }
 
     pub fn unset(&self, name: &str) {
@@ -324,7 +402,12 @@ impl FakeAws {
 
     /// Every call of one operation, in order.
     pub fn calls(&self, operation: &str) -> Vec<Call> {
-        self.world().calls.iter().filter(|call| call.operation() == operation).cloned().collect()
+        self.world()
+            .calls
+            .iter()
+            .filter(|call| call.operation() == operation)
+            .cloned()
+            .collect()
     }
 
     pub fn all_calls(&self) -> Vec<Call> {
@@ -333,23 +416,39 @@ impl FakeAws {
 
     /// Whether a call of this operation that names this id took effect.
     pub fn touched(&self, id: &str, operation: &str) -> bool {
-        self.calls(operation).iter().any(|call| call.took_effect() && call.request.names(id))
+        self.calls(operation)
+            .iter()
+            .any(|call| call.took_effect() && call.request.names(id))
     }
 
     /// The ids that calls of one operation named with effect, in order.
     pub fn ids_of(&self, operation: &str) -> Vec<String> {
-        self.calls(operation).iter().filter(|call| call.took_effect()).flat_map(|call| call.request.ids()).collect()
+        self.calls(operation)
+            .iter()
+            .filter(|call| call.took_effect())
+            .flat_map(|call| call.request.ids())
+            .collect()
     }
 
     /// Every call that changes something in AWS (queues apart), refused ones included.
     pub fn writes(&self) -> Vec<Call> {
-        let is_read = |name: &str| ["Describe", "Get", "List"].iter().any(|verb| name.starts_with(verb));
+        let is_read = |name: &str| {
+            ["Describe", "Get", "List"]
+                .iter()
+                .any(|verb| name.starts_with(verb))
+        };
         let is_queue = |name: &str| matches!(name, "SendMessage" | "ChangeMessageVisibility");
-        self.all_calls().into_iter().filter(|call| !is_read(call.operation()) && !is_queue(call.operation())).collect()
+        self.all_calls()
+            .into_iter()
+            .filter(|call| !is_read(call.operation()) && !is_queue(call.operation()))
+            .collect()
     }
 
     /// How many calls of one operation were answered well, as the caller saw it.
     pub fn accepted(&self, operation: &str) -> usize {
-        self.calls(operation).iter().filter(|call| call.outcome == Outcome::Accepted).count()
+        self.calls(operation)
+            .iter()
+            .filter(|call| call.outcome == Outcome::Accepted)
+            .count()
     }
 }

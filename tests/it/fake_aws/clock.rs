@@ -25,11 +25,17 @@ struct Time {
 
 impl Clock {
     pub fn starting_at(now: DateTime<Utc>) -> Self {
-        Self(Arc::new(Mutex::new(Time { now, next_timer: 0, timers: BTreeMap::new() })))
+        Self(Arc::new(Mutex::new(Time {
+            now,
+            next_timer: 0,
+            timers: BTreeMap::new(),
+        })))
     }
 
     fn time(&self) -> MutexGuard<'_, Time> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub fn now(&self) -> DateTime<Utc> {
@@ -69,7 +75,10 @@ impl Clock {
         time.next_timer += 1;
         let key = (due, time.next_timer);
         drop(time);
-        Sleeping { clock: self.clone(), key }
+        Sleeping {
+            clock: self.clone(),
+            key,
+        }
     }
 
     pub fn sleep(&self, duration: Duration) -> Sleeping {

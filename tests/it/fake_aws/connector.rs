@@ -35,7 +35,11 @@ impl std::fmt::Debug for FakeAws {
 impl FakeAws {
     pub fn new(world: World) -> Self {
         let clock = world.clock.clone();
-        Self { world: Arc::new(Mutex::new(world)), clock, variables: Arc::default() }
+        Self {
+            world: Arc::new(Mutex::new(world)),
+            clock,
+            variables: Arc::default(),
+        }
     }
 
     /// The world, to be read and changed. Not to be held while the function runs.
@@ -64,13 +68,19 @@ impl FakeAws {
 
     /// As `sdk_config`, for a machine whose clock is off.
     pub fn sdk_config_skewed(&self, skew: TimeDelta) -> SdkConfig {
-        let credentials = aws_sdk_ec2::config::Credentials::new("AKIDINVENTED", "secret", None, None, "test");
+        let credentials =
+            aws_sdk_ec2::config::Credentials::new("AKIDINVENTED", "secret", None, None, "test");
         SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(self.world().region.clone()))
-            .credentials_provider(aws_sdk_ec2::config::SharedCredentialsProvider::new(credentials))
+            .credentials_provider(aws_sdk_ec2::config::SharedCredentialsProvider::new(
+                credentials,
+            ))
             .http_client(self.clone())
-            .time_source(SkewedClock { clock: self.clock.clone(), skew })
+            .time_source(SkewedClock {
+                clock: self.clock.clone(),
+                skew,
+            })
             .sleep_impl(self.clock.clone())
             .build()
     }
@@ -104,11 +114,17 @@ impl FakeAws {
     fn log(&self, request: &Request) -> (usize, Mishap) {
         let mut world = self.world();
         let (now, run) = (world.now(), world.run);
-        let hit = world.rules.iter_mut().find_map(|rule| rule.hits(request).then(|| rule.fault.clone()));
+        let hit = world
+            .rules
+            .iter_mut()
+            .find_map(|rule| rule.hits(request).then(|| rule.fault.clone()));
         let mut mishap = match (hit, world.draw.take()) {
             (Some(fault), draw) => {
                 world.draw = draw;
-                Mishap { fault: Some(fault), ..Mishap::default() }
+                Mishap {
+                    fault: Some(fault),
+                    ..Mishap::default()
+                }
             }
             (None, Some(mut draw)) => {
                 let mishap = draw(request, now, run);
@@ -125,7 +141,14 @@ impl FakeAws {
         mishap.back += latency - latency / 2;
         world.moments += 1;
         let moment = world.moments;
-        world.calls.push(Call { at: now, moment, request: request.clone(), outcome: Outcome::Pending, fault: mishap.fault.clone(), run });
+        world.calls.push(Call {
+            at: now,
+            moment,
+            request: request.clone(),
+            outcome: Outcome::Pending,
+            fault: mishap.fault.clone(),
+            run,
+        });
         (world.calls.len() - 1, mishap)
     }
 
@@ -139,9 +162,16 @@ impl FakeAws {
         world.settle();
         let answer = match fault.and_then(|fault| fault.refusal(request.service)) {
             Some(refusal) => Err(refusal),
-            None => serve_witnessed(&mut world, request, &fault.map(Fault::page_fault).unwrap_or_default()),
+            None => serve_witnessed(
+                &mut world,
+                request,
+                &fault.map(Fault::page_fault).unwrap_or_default(),
+            ),
         };
-        let unseen = matches!(fault, Some(Fault::LostReply | Fault::Garbled | Fault::EffectThenSilence));
+        let unseen = matches!(
+            fault,
+            Some(Fault::LostReply | Fault::Garbled | Fault::EffectThenSilence)
+        );
         world.calls[entry].outcome = match &answer {
             Err(refusal) => Outcome::Rejected(refusal.code.clone()),
             Ok(_) if unseen => Outcome::AcceptedUnseen,
@@ -149,7 +179,11 @@ impl FakeAws {
         };
         match fault {
             Some(Fault::LostReply) => response(500, String::new(), None),
-            Some(Fault::Garbled) => response(200, "<html><body>upstream connect error</body></html>".into(), None),
+            Some(Fault::Garbled) => response(
+                200,
+                "<html><body>upstream connect error</body></html>".into(),
+                None,
+            ),
             _ => encode(request, &answer),
         }
     }
@@ -172,15 +206,23 @@ fn serve_witnessed(world: &mut World, request: &Request, fault: &PageFault) -> A
 fn serve(world: &mut World, request: &Request, fault: &PageFault) -> Answer {
     if request.text("DryRun") == Some("true") {
         let message = "Request would have succeeded, but DryRun flag is set.".into();
-        return Err(super::wire::Refusal { status: 412, code: "DryRunOperation".into(), message });
+        return Err(super::wire::Refusal {
+            status: 412,
+            code: "DryRunOperation".into(),
+            message,
+        });
     }
     match request.operation.as_str() {
         "DescribeInstances" => ec2_reads::describe_instances(world, request, fault),
         "DescribeKeyPairs" => ec2_reads::describe_key_pairs(world, request, fault),
-        "DescribeSpotInstanceRequests" => ec2_reads::describe_spot_instance_requests(world, request, fault),
+        "DescribeSpotInstanceRequests" => {
+            ec2_reads::describe_spot_instance_requests(world, request, fault)
+        }
         "DescribeAddresses" => ec2_reads::describe_addresses(world, request, fault),
         "DescribeFleets" => ec2_fleets::describe_fleets(world, request, fault),
-        "DescribeSpotFleetRequests" => ec2_fleets::describe_spot_fleet_requests(world, request, fault),
+        "DescribeSpotFleetRequests" => {
+            ec2_fleets::describe_spot_fleet_requests(world, request, fault)
+        }
         "TerminateInstances" => ec2_writes::terminate_instances(world, request),
         "CancelSpotInstanceRequests" => ec2_writes::cancel_spot_instance_requests(world, request),
         "DeleteKeyPair" => ec2_writes::delete_key_pair(world, request),
@@ -189,11 +231,19 @@ fn serve(world: &mut World, request: &Request, fault: &PageFault) -> Answer {
         "DeleteTags" => ec2_writes::delete_tags(world, request),
         "DeleteFleets" => ec2_fleets::delete_fleets(world, request),
         "CancelSpotFleetRequests" => ec2_fleets::cancel_spot_fleet_requests(world, request),
-        "DescribeAutoScalingInstances" => autoscaling::describe_auto_scaling_instances(world, request, fault),
-        "DescribeAutoScalingGroups" => autoscaling::describe_auto_scaling_groups(world, request, fault),
+        "DescribeAutoScalingInstances" => {
+            autoscaling::describe_auto_scaling_instances(world, request, fault)
+        }
+        "DescribeAutoScalingGroups" => {
+            autoscaling::describe_auto_scaling_groups(world, request, fault)
+        }
         "DescribeLifecycleHooks" => autoscaling::describe_lifecycle_hooks(world, request),
-        "DescribeScalingActivities" => autoscaling::describe_scaling_activities(world, request, fault),
-        "RecordLifecycleActionHeartbeat" => autoscaling::record_lifecycle_action_heartbeat(world, request),
+        "DescribeScalingActivities" => {
+            autoscaling::describe_scaling_activities(world, request, fault)
+        }
+        "RecordLifecycleActionHeartbeat" => {
+            autoscaling::record_lifecycle_action_heartbeat(world, request)
+        }
         "CompleteLifecycleAction" => autoscaling::complete_lifecycle_action(world, request),
         "SendCommand" => ssm::send_command(world, request),
         "ListCommands" => ssm::list_commands(world, request),
@@ -215,7 +265,11 @@ impl HttpConnector for FakeAws {
 }
 
 impl HttpClient for FakeAws {
-    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+    fn http_connector(
+        &self,
+        _: &HttpConnectorSettings,
+        _: &RuntimeComponents,
+    ) -> SharedHttpConnector {
         SharedHttpConnector::new(self.clone())
     }
 }

@@ -12,17 +12,27 @@ pub fn passes<'a>(
     let mut all = true;
     for (name, wanted) in request.filters() {
         if wanted.len() > 200 {
-            return refuse("FilterLimitExceeded", "The maximum number of filter values specified on a single call is 200");
+            return refuse(
+                "FilterLimitExceeded",
+                "The maximum number of filter values specified on a single call is 200",
+            );
         }
         let held: Vec<&str> = match name.strip_prefix("tag:") {
             Some(key) => tags.get(key).map(String::as_str).into_iter().collect(),
             None if name == "tag-key" => tags.keys().map(String::as_str).collect(),
             None => match attribute(&name) {
                 Some(held) => held,
-                None => return refuse("InvalidParameterValue", format!("The filter '{name}' is invalid")),
+                None => {
+                    return refuse(
+                        "InvalidParameterValue",
+                        format!("The filter '{name}' is invalid"),
+                    );
+                }
             },
         };
-        all &= held.iter().any(|held| wanted.iter().any(|pattern| like(pattern, held)));
+        all &= held
+            .iter()
+            .any(|held| wanted.iter().any(|pattern| like(pattern, held)));
     }
     Ok(all)
 }

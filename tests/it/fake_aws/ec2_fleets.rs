@@ -10,7 +10,9 @@ fn is_spot_fleet(fleet: &Fleet) -> bool {
 }
 
 pub fn describe_fleets(world: &mut World, request: &Request, fault: &PageFault) -> Answer {
-    let size = request.number("MaxResults").map_or(world.page_size, |size| world.page_size.min(size as usize));
+    let size = request
+        .number("MaxResults")
+        .map_or(world.page_size, |size| world.page_size.min(size as usize));
     let seen = world.seen(|ec2| &ec2.fleets);
     let found: Vec<(String, String)> = seen
         .values()
@@ -27,18 +29,31 @@ pub fn describe_fleets(world: &mut World, request: &Request, fault: &PageFault) 
         })
         .collect();
     let page = cut(found.into_iter(), request.text("NextToken"), size, fault)?;
-    Ok(Body::Xml(wrap("fleetSet", &page.items.concat()) + &optional("nextToken", page.next_token.as_deref())))
+    Ok(Body::Xml(
+        wrap("fleetSet", &page.items.concat()) + &optional("nextToken", page.next_token.as_deref()),
+    ))
 }
 
-pub fn describe_spot_fleet_requests(world: &mut World, request: &Request, fault: &PageFault) -> Answer {
-    let size = request.number("MaxResults").map_or(world.page_size, |size| world.page_size.min(size as usize));
+pub fn describe_spot_fleet_requests(
+    world: &mut World,
+    request: &Request,
+    fault: &PageFault,
+) -> Answer {
+    let size = request
+        .number("MaxResults")
+        .map_or(world.page_size, |size| world.page_size.min(size as usize));
     let seen = world.seen(|ec2| &ec2.fleets);
     let found: Vec<(String, String)> = seen
         .values()
         .filter(|fleet| is_spot_fleet(fleet))
         .map(|fleet| {
-            let specification = wrap("launchSpecifications", &wrap("item", &optional("keyName", fleet.key_name.as_deref())));
-            let config = specification + &element("type", &fleet.kind) + &element("iamFleetRole", "arn:aws:iam::123456789012:role/fleet");
+            let specification = wrap(
+                "launchSpecifications",
+                &wrap("item", &optional("keyName", fleet.key_name.as_deref())),
+            );
+            let config = specification
+                + &element("type", &fleet.kind)
+                + &element("iamFleetRole", "arn:aws:iam::123456789012:role/fleet");
             let inside = [
                 element("spotFleetRequestId", &fleet.id),
                 element("spotFleetRequestState", &fleet.state),
@@ -50,34 +65,70 @@ pub fn describe_spot_fleet_requests(world: &mut World, request: &Request, fault:
         })
         .collect();
     let page = cut(found.into_iter(), request.text("NextToken"), size, fault)?;
-    Ok(Body::Xml(wrap("spotFleetRequestConfigSet", &page.items.concat()) + &optional("nextToken", page.next_token.as_deref())))
+    Ok(Body::Xml(
+        wrap("spotFleetRequestConfigSet", &page.items.concat())
+            + &optional("nextToken", page.next_token.as_deref()),
+    ))
 }
 
 pub fn delete_fleets(world: &mut World, request: &Request) -> Answer {
-    end_fleets(world, request, "FleetId", ("fleetId", "successfulFleetDeletionSet", "unsuccessfulFleetDeletionSet"), "deleted")
+    end_fleets(
+        world,
+        request,
+        "FleetId",
+        (
+            "fleetId",
+            "successfulFleetDeletionSet",
+            "unsuccessfulFleetDeletionSet",
+        ),
+        "deleted",
+    )
 }
 
 pub fn cancel_spot_fleet_requests(world: &mut World, request: &Request) -> Answer {
-    let sets = ("spotFleetRequestId", "successfulFleetRequestSet", "unsuccessfulFleetRequestSet");
+    let sets = (
+        "spotFleetRequestId",
+        "successfulFleetRequestSet",
+        "unsuccessfulFleetRequestSet",
+    );
     end_fleets(world, request, "SpotFleetRequestId", sets, "cancelled")
 }
 
 /// Both calls answer 200 and name in the reply what didn't work.
-fn end_fleets(world: &mut World, request: &Request, list: &str, (id_name, good, bad): (&str, &str, &str), word: &str) -> Answer {
+fn end_fleets(
+    world: &mut World,
+    request: &Request,
+    list: &str,
+    (id_name, good, bad): (&str, &str, &str),
+    word: &str,
+) -> Answer {
     let ids = request.list(list);
     if ids.is_empty() || request.text("TerminateInstances").is_none() {
-        return refuse("MissingParameter", format!("The request must contain the parameters {list} and TerminateInstances"));
+        return refuse(
+            "MissingParameter",
+            format!("The request must contain the parameters {list} and TerminateInstances"),
+        );
     }
     let terminate = request.text("TerminateInstances") == Some("true");
     let now = world.now();
     let (mut ended, mut failed) = (String::new(), String::new());
     for id in ids {
         let Some(fleet) = world.ec2.fleets.get_mut(&id) else {
-            let error = element("code", if word == "deleted" { "fleetIdDoesNotExist" } else { "fleetRequestIdDoesNotExist" });
+            let error = element(
+                "code",
+                if word == "deleted" {
+                    "fleetIdDoesNotExist"
+                } else {
+                    "fleetRequestIdDoesNotExist"
+                },
+            );
             failed += &wrap("item", &(element(id_name, &id) + &wrap("error", &error)));
             continue;
         };
-        fleet.state = format!("{word}_{}", if terminate { "terminating" } else { "running" });
+        fleet.state = format!(
+            "{word}_{}",
+            if terminate { "terminating" } else { "running" }
+        );
         ended += &wrap("item", &element(id_name, &id));
         if terminate {
             for instance in fleet.instances.clone() {

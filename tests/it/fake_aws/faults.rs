@@ -69,26 +69,51 @@ pub struct Rule {
 
 impl std::fmt::Debug for Rule {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{:?} on {:?}, after {}, {} times", self.fault, self.operation, self.skip, self.times)
+        write!(
+            out,
+            "{:?} on {:?}, after {}, {} times",
+            self.fault, self.operation, self.skip, self.times
+        )
     }
 }
 
 impl Fault {
     /// On every call of this operation.
     pub fn on(self, operation: &str) -> Rule {
-        Rule { fault: self, operation: Some(operation.into()), condition: None, skip: 0, times: usize::MAX }
+        Rule {
+            fault: self,
+            operation: Some(operation.into()),
+            condition: None,
+            skip: 0,
+            times: usize::MAX,
+        }
     }
 
     /// On every call of any operation.
     pub fn everywhere(self) -> Rule {
-        Rule { fault: self, operation: None, condition: None, skip: 0, times: usize::MAX }
+        Rule {
+            fault: self,
+            operation: None,
+            condition: None,
+            skip: 0,
+            times: usize::MAX,
+        }
     }
 
     pub fn page_fault(&self) -> PageFault {
         match self {
-            Self::EmptyPage => PageFault { empty: true, ..PageFault::default() },
-            Self::RepeatedToken => PageFault { repeat_token: true, ..PageFault::default() },
-            Self::Omits(ids) => PageFault { omit: ids.clone(), ..PageFault::default() },
+            Self::EmptyPage => PageFault {
+                empty: true,
+                ..PageFault::default()
+            },
+            Self::RepeatedToken => PageFault {
+                repeat_token: true,
+                ..PageFault::default()
+            },
+            Self::Omits(ids) => PageFault {
+                omit: ids.clone(),
+                ..PageFault::default()
+            },
             _ => PageFault::default(),
         }
     }
@@ -100,16 +125,28 @@ impl Fault {
             Self::Denied => denial(service),
             Self::Code(code) => (400, *code, "This call was told to fail.".into()),
             Self::CodeAndMessage(code, message) => (400, *code, message.clone()),
-            Self::ServerError => (500, "InternalError", "We encountered an internal error. Please try again.".into()),
+            Self::ServerError => (
+                500,
+                "InternalError",
+                "We encountered an internal error. Please try again.".into(),
+            ),
             _ => return None,
         };
-        Some(Refusal { status, code: code.into(), message })
+        Some(Refusal {
+            status,
+            code: code.into(),
+            message,
+        })
     }
 }
 
 fn throttling(service: Service) -> (u16, &'static str, String) {
     match service {
-        Service::Ec2 => (503, "RequestLimitExceeded", "Request limit exceeded.".into()),
+        Service::Ec2 => (
+            503,
+            "RequestLimitExceeded",
+            "Request limit exceeded.".into(),
+        ),
         Service::AutoScaling => (400, "Throttling", "Rate exceeded".into()),
         Service::Ssm => (400, "ThrottlingException", "Rate exceeded".into()),
         Service::Sqs => (400, "RequestThrottled", "Rate exceeded".into()),
@@ -119,7 +156,11 @@ fn throttling(service: Service) -> (u16, &'static str, String) {
 fn denial(service: Service) -> (u16, &'static str, String) {
     let message = "User: arn:aws:sts::123456789012:assumed-role/lifecycle-reaper/f is not authorized to perform this operation";
     match service {
-        Service::Ec2 => (403, "UnauthorizedOperation", "You are not authorized to perform this operation.".into()),
+        Service::Ec2 => (
+            403,
+            "UnauthorizedOperation",
+            "You are not authorized to perform this operation.".into(),
+        ),
         Service::AutoScaling => (403, "AccessDenied", message.into()),
         Service::Ssm | Service::Sqs => (400, "AccessDeniedException", message.into()),
     }
@@ -128,7 +169,11 @@ fn denial(service: Service) -> (u16, &'static str, String) {
 impl Rule {
     /// Only the nth matching call, counted from 1.
     pub fn nth(self, number: usize) -> Self {
-        Self { skip: number - 1, times: 1, ..self }
+        Self {
+            skip: number - 1,
+            times: 1,
+            ..self
+        }
     }
 
     /// Spare the first so many.
@@ -142,7 +187,10 @@ impl Rule {
     }
 
     pub fn when(self, condition: impl Fn(&Request) -> bool + Send + 'static) -> Self {
-        Self { condition: Some(Box::new(condition)), ..self }
+        Self {
+            condition: Some(Box::new(condition)),
+            ..self
+        }
     }
 
     /// Only calls that name this id.
@@ -153,8 +201,14 @@ impl Rule {
 
     /// Whether this call is hit; counts it.
     pub fn hits(&mut self, request: &Request) -> bool {
-        let matches = self.operation.as_ref().is_none_or(|operation| *operation == request.operation)
-            && self.condition.as_ref().is_none_or(|condition| condition(request));
+        let matches = self
+            .operation
+            .as_ref()
+            .is_none_or(|operation| *operation == request.operation)
+            && self
+                .condition
+                .as_ref()
+                .is_none_or(|condition| condition(request));
         if !matches || self.times == 0 {
             return false;
         }

@@ -12,13 +12,15 @@ use serde_json::Value;
 pub const FUNCTION_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:lifecycle-reaper";
 
 /// As Lambda passes X-Ray's header on.
-pub const TRACE_ID: &str = "Root=1-67c6c5f0-0f0e0d0c0b0a090807060504;Parent=0f0e0d0c0b0a0908;Sampled=1";
+pub const TRACE_ID: &str =
+    "Root=1-67c6c5f0-0f0e0d0c0b0a090807060504;Parent=0f0e0d0c0b0a0908;Sampled=1";
 
 impl FakeAws {
     /// The function's configuration from this world's variables.
     pub fn config(&self) -> Config {
         let variables = self.variables.lock().expect("unpoisoned").clone();
-        Config::from_vars(variables).unwrap_or_else(|problems| panic!("the test's configuration is bad: {problems}"))
+        Config::from_vars(variables)
+            .unwrap_or_else(|problems| panic!("the test's configuration is bad: {problems}"))
     }
 
     /// A function that has just started cold.
@@ -46,7 +48,8 @@ impl FakeAws {
             deadline,
             trace_id: Some(TRACE_ID.into()),
         };
-        drive_until(&self.clock, deadline, handler.handle(payload, &invocation))
-            .unwrap_or_else(|| panic!("the function still ran at its deadline, {seconds} s after it began"))
+        drive_until(&self.clock, deadline, handler.handle(payload, &invocation)).unwrap_or_else(
+            || panic!("the function still ran at its deadline, {seconds} s after it began"),
+        )
     }
 }

@@ -26,12 +26,20 @@ pub fn cut<T>(
         None => String::new(),
         Some(token) => match token.strip_prefix("after:") {
             Some(id) => id.to_owned(),
-            None => return refuse("InvalidNextToken", format!("The token '{token}' is invalid")),
+            None => {
+                return refuse(
+                    "InvalidNextToken",
+                    format!("The token '{token}' is invalid"),
+                );
+            }
         },
     };
     let mut rest = items.filter(|(id, _)| *id > start && !fault.omit.contains(id));
     if fault.empty {
-        return Ok(Page { items: Vec::new(), next_token: Some(format!("after:{start}")) });
+        return Ok(Page {
+            items: Vec::new(),
+            next_token: Some(format!("after:{start}")),
+        });
     }
     let mut page = Vec::new();
     let mut last = start.clone();
@@ -45,17 +53,27 @@ pub fn cut<T>(
         (false, true) => Some(format!("after:{last}")),
         (false, false) => None,
     };
-    Ok(Page { items: page, next_token })
+    Ok(Page {
+        items: page,
+        next_token,
+    })
 }
 
 /// EC2's rule for MaxResults.
-pub fn checked_size(asked: Option<i64>, smallest: i64, largest: i64, world: usize) -> Result<usize, Refusal> {
+pub fn checked_size(
+    asked: Option<i64>,
+    smallest: i64,
+    largest: i64,
+    world: usize,
+) -> Result<usize, Refusal> {
     match asked {
         None => Ok(world),
         Some(size) if (smallest..=largest).contains(&size) => Ok(world.min(size as usize)),
         Some(size) => refuse(
             "InvalidParameterValue",
-            format!("Value ( {size} ) for parameter maxResults is invalid. Expecting a value between {smallest} and {largest}."),
+            format!(
+                "Value ( {size} ) for parameter maxResults is invalid. Expecting a value between {smallest} and {largest}."
+            ),
         ),
     }
 }

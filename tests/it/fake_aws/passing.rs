@@ -44,7 +44,13 @@ impl World {
         for group in self.groups.values_mut() {
             for index in 0..group.actions.len() {
                 let action = &group.actions[index];
-                let Some(hook) = group.hooks.get(&action.hook).filter(|_| action.closed.is_none()) else { continue };
+                let Some(hook) = group
+                    .hooks
+                    .get(&action.hook)
+                    .filter(|_| action.closed.is_none())
+                else {
+                    continue;
+                };
                 let by_heartbeat = action.last_heartbeat + hook.heartbeat_timeout;
                 let by_global = action.opened + hook.global_timeout;
                 let (at, how) = if by_global <= by_heartbeat {
@@ -54,7 +60,10 @@ impl World {
                 };
                 if at <= now {
                     let instance_id = action.instance_id.clone();
-                    notes.push((at, format!("hook {} of {instance_id} times out: {how:?}", action.hook)));
+                    notes.push((
+                        at,
+                        format!("hook {} of {instance_id} times out: {how:?}", action.hook),
+                    ));
                     group.actions[index].closed = Some(Closed { at, how });
                     group.proceed_if_free(&instance_id, at);
                 }
@@ -70,7 +79,9 @@ impl World {
             .groups
             .values()
             .flat_map(|group| &group.members)
-            .filter_map(|(id, member)| Some((id.clone(), member.proceeds_since? + self.pace.proceed)))
+            .filter_map(|(id, member)| {
+                Some((id.clone(), member.proceeds_since? + self.pace.proceed))
+            })
             .filter(|(_, at)| *at <= now)
             .collect();
         for (id, at) in due {
@@ -80,20 +91,33 @@ impl World {
 
     /// Starts the end of an instance, whoever asked for it. Its addresses come free at once.
     pub fn end_instance(&mut self, id: &str, at: DateTime<Utc>) {
-        let Some(instance) = self.ec2.instances.get_mut(id) else { return };
+        let Some(instance) = self.ec2.instances.get_mut(id) else {
+            return;
+        };
         if instance.ended.is_some() {
             return;
         }
         instance.ended = Some(at);
-        instance.end_reason = Some(format!("User initiated ({} GMT)", at.format("%Y-%m-%d %H:%M:%S")));
+        instance.end_reason = Some(format!(
+            "User initiated ({} GMT)",
+            at.format("%Y-%m-%d %H:%M:%S")
+        ));
         instance.state = InstanceState::ShuttingDown;
-        for address in self.ec2.addresses.values_mut().filter(|address| address.instance_id.as_deref() == Some(id)) {
+        for address in self
+            .ec2
+            .addresses
+            .values_mut()
+            .filter(|address| address.instance_id.as_deref() == Some(id))
+        {
             address.association_id = None;
             address.instance_id = None;
             address.network_interface_id = None;
         }
         for request in self.ec2.spot_requests.values_mut() {
-            if request.instance_id.as_deref() == Some(id) && request.state == "active" && !request.persistent {
+            if request.instance_id.as_deref() == Some(id)
+                && request.state == "active"
+                && !request.persistent
+            {
                 request.state = "closed".into();
             }
         }
@@ -109,7 +133,8 @@ impl World {
             .filter(|request| request.persistent && request.state == "active")
             .filter_map(|request| {
                 let instance = self.ec2.instances.get(request.instance_id.as_ref()?)?;
-                (instance.ended? + self.pace.respawn <= now).then(|| (request.id.clone(), instance.clone()))
+                (instance.ended? + self.pace.respawn <= now)
+                    .then(|| (request.id.clone(), instance.clone()))
             })
             .collect();
         for (request_id, model) in due {
@@ -136,20 +161,33 @@ impl World {
     fn forget_instances(&mut self, now: DateTime<Utc>) {
         let pace = self.pace.clone();
         for instance in self.ec2.instances.values_mut() {
-            if instance.ended.is_some_and(|ended| ended + pace.shut_down <= now) {
+            if instance
+                .ended
+                .is_some_and(|ended| ended + pace.shut_down <= now)
+            {
                 instance.state = InstanceState::Terminated;
             }
         }
-        self.ec2.instances.retain(|_, instance| !instance.ended.is_some_and(|ended| ended + pace.forget <= now));
+        self.ec2.instances.retain(|_, instance| {
+            !instance
+                .ended
+                .is_some_and(|ended| ended + pace.forget <= now)
+        });
     }
 
     /// A group forgets a member whose instance has terminated (or never was), unless it still waits on a hook.
     fn drop_members(&mut self, now: DateTime<Utc>) {
-        let Self { groups, ec2, pace, .. } = self;
+        let Self {
+            groups, ec2, pace, ..
+        } = self;
         for group in groups.values_mut() {
             group.members.retain(|id, member| {
-                let Some(since) = member.proceeds_since else { return true };
-                ec2.instances.get(id).is_some_and(|instance| instance.state != InstanceState::Terminated)
+                let Some(since) = member.proceeds_since else {
+                    return true;
+                };
+                ec2.instances
+                    .get(id)
+                    .is_some_and(|instance| instance.state != InstanceState::Terminated)
                     || since + pace.proceed > now
             });
         }
@@ -159,8 +197,13 @@ impl World {
 impl Group {
     /// Lets the instance go on once none of its actions is open.
     pub fn proceed_if_free(&mut self, instance_id: &str, at: DateTime<Utc>) {
-        let waits = self.actions.iter().any(|action| action.instance_id == instance_id && action.closed.is_none());
-        let Some(member) = self.members.get_mut(instance_id).filter(|_| !waits) else { return };
+        let waits = self
+            .actions
+            .iter()
+            .any(|action| action.instance_id == instance_id && action.closed.is_none());
+        let Some(member) = self.members.get_mut(instance_id).filter(|_| !waits) else {
+            return;
+        };
         if member.state == "Terminating:Wait" {
             member.state = "Terminating:Proceed".into();
             member.proceeds_since = Some(at);

@@ -9,22 +9,50 @@ pub fn send_command(world: &mut World, request: &Request) -> Answer {
     let now = world.now();
     let document = request.text("DocumentName").unwrap_or_default().to_owned();
     if !world.ssm.documents.contains(&document) {
-        return refuse("InvalidDocument", format!("Document with name {document} does not exist."));
+        return refuse(
+            "InvalidDocument",
+            format!("Document with name {document} does not exist."),
+        );
     }
     let delivery_timeout = request.number("TimeoutSeconds").unwrap_or(3600);
-    if !(30..=2_592_000).contains(&delivery_timeout) || request.text("Comment").is_some_and(|comment| comment.chars().count() > 100) {
-        return refuse("ValidationException", "TimeoutSeconds must be 30 to 2592000, Comment at most 100 characters");
+    if !(30..=2_592_000).contains(&delivery_timeout)
+        || request
+            .text("Comment")
+            .is_some_and(|comment| comment.chars().count() > 100)
+    {
+        return refuse(
+            "ValidationException",
+            "TimeoutSeconds must be 30 to 2592000, Comment at most 100 characters",
+        );
     }
     let ids = request.list("InstanceIds");
     let [instance_id] = ids.as_slice() else {
-        return refuse("ValidationException", "this fake sends a command to exactly one instance");
+        return refuse(
+            "ValidationException",
+            "this fake sends a command to exactly one instance",
+        );
     };
     let reachable = world.ssm.agents.contains(instance_id)
-        && world.ec2.instances.get(instance_id).is_some_and(|instance| !instance.state.is_ending());
+        && world
+            .ec2
+            .instances
+            .get(instance_id)
+            .is_some_and(|instance| !instance.state.is_ending());
     if !reachable {
-        return refuse("InvalidInstanceId", format!("Instances [[{instance_id}]] not in a valid state for account {}", world.account));
+        return refuse(
+            "InvalidInstanceId",
+            format!(
+                "Instances [[{instance_id}]] not in a valid state for account {}",
+                world.account
+            ),
+        );
     }
-    let fate = world.ssm.fates.pop_front().or_else(|| world.ssm.usual_fate.clone()).unwrap_or_else(|| Fate::says("stopped"));
+    let fate = world
+        .ssm
+        .fates
+        .pop_front()
+        .or_else(|| world.ssm.usual_fate.clone())
+        .unwrap_or_else(|| Fate::says("stopped"));
     let command = Command {
         id: format!("{:08x}-0000-4000-8000-000000000c0d", world.next_serial()),
         document,
@@ -32,7 +60,11 @@ pub fn send_command(world: &mut World, request: &Request) -> Answer {
         sent: now,
         delivery_timeout,
         comment: request.text("Comment").map(Into::into),
-        parameters: request.json.get("Parameters").cloned().unwrap_or(Value::Null),
+        parameters: request
+            .json
+            .get("Parameters")
+            .cloned()
+            .unwrap_or(Value::Null),
         fate,
     };
     let reply = json!({"Command": command_json(&command, now)});
@@ -81,14 +113,30 @@ pub fn list_commands(world: &mut World, request: &Request) -> Answer {
     let now = world.now();
     let size = request.number("MaxResults").unwrap_or(50);
     if !(1..=50).contains(&size) {
-        return refuse("ValidationException", format!("MaxResults {size} is not between 1 and 50"));
+        return refuse(
+            "ValidationException",
+            format!("MaxResults {size} is not between 1 and 50"),
+        );
     }
-    let filters = request.json.get("Filters").and_then(Value::as_array).cloned().unwrap_or_default();
+    let filters = request
+        .json
+        .get("Filters")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let mut found: Vec<&Command> = Vec::new();
-    for command in world.ssm.commands.iter().rev().filter(|command| command.is_visible(now)) {
+    for command in world
+        .ssm
+        .commands
+        .iter()
+        .rev()
+        .filter(|command| command.is_visible(now))
+    {
         let mut passes = request.text("CommandId").is_none_or(|id| id == command.id);
         // By instance, a command is not found before it was delivered.
-        passes &= request.text("InstanceId").is_none_or(|id| id == command.instance_id && command.status(now).0 != "Pending");
+        passes &= request
+            .text("InstanceId")
+            .is_none_or(|id| id == command.instance_id && command.status(now).0 != "Pending");
         for filter in &filters {
             let value = filter["value"].as_str().unwrap_or_default();
             passes &= match filter["key"].as_str().unwrap_or_default() {
@@ -96,7 +144,12 @@ pub fn list_commands(world: &mut World, request: &Request) -> Answer {
                 "InvokedAfter" => parse_time(value)? < command.sent,
                 "InvokedBefore" => parse_time(value)? > command.sent,
                 "Status" => command.status(now).0 == value,
-                other => return refuse("InvalidFilterKey", format!("The filter key {other} is not valid")),
+                other => {
+                    return refuse(
+                        "InvalidFilterKey",
+                        format!("The filter key {other} is not valid"),
+                    );
+                }
             };
         }
         if passes {
@@ -111,7 +164,12 @@ pub fn list_commands(world: &mut World, request: &Request) -> Answer {
         },
     };
     let end = start + (size as usize).min(world.page_size);
-    let page: Vec<Value> = found.iter().skip(start).take(end - start).map(|command| command_json(command, now)).collect();
+    let page: Vec<Value> = found
+        .iter()
+        .skip(start)
+        .take(end - start)
+        .map(|command| command_json(command, now))
+        .collect();
     let mut reply = json!({"Commands": page});
     if found.len() > end {
         reply["NextToken"] = json!(end.to_string());
@@ -128,8 +186,15 @@ fn parse_time(text: &str) -> Result<DateTime<Utc>, super::wire::Refusal> {
 
 pub fn get_command_invocation(world: &mut World, request: &Request) -> Answer {
     let now = world.now();
-    let (id, instance_id) = (request.text("CommandId").unwrap_or_default(), request.text("InstanceId").unwrap_or_default());
-    let found = world.ssm.commands.iter().find(|command| command.id == id && command.instance_id == instance_id);
+    let (id, instance_id) = (
+        request.text("CommandId").unwrap_or_default(),
+        request.text("InstanceId").unwrap_or_default(),
+    );
+    let found = world
+        .ssm
+        .commands
+        .iter()
+        .find(|command| command.id == id && command.instance_id == instance_id);
     let Some(command) = found.filter(|command| command.is_visible(now)) else {
         return refuse("InvocationDoesNotExist", "");
     };
@@ -159,7 +224,13 @@ pub fn describe_instance_information(world: &mut World, request: &Request) -> An
         .filter_map(|value| value.as_str().map(Into::into))
         .collect();
     let now = seconds(world.now());
-    let running = |id: &str| world.ec2.instances.get(id).is_some_and(|instance| !instance.state.is_ending());
+    let running = |id: &str| {
+        world
+            .ec2
+            .instances
+            .get(id)
+            .is_some_and(|instance| !instance.state.is_ending())
+    };
     let list: Vec<Value> = world
         .ssm
         .agents

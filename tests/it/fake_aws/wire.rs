@@ -47,14 +47,27 @@ pub enum Body {
 pub type Answer = Result<Body, Refusal>;
 
 pub fn refuse<T>(code: &str, message: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { status: 400, code: code.into(), message: message.into() })
+    Err(Refusal {
+        status: 400,
+        code: code.into(),
+        message: message.into(),
+    })
 }
 
 impl Request {
     pub fn decode(http: &HttpRequest) -> Self {
-        let body = http.body().bytes().expect("the SDK sends its requests whole");
+        let body = http
+            .body()
+            .bytes()
+            .expect("the SDK sends its requests whole");
         let uri = http.uri();
-        let host = uri.split_once("://").map_or(uri, |(_, rest)| rest).split(['/', '?']).next().unwrap_or_default().to_owned();
+        let host = uri
+            .split_once("://")
+            .map_or(uri, |(_, rest)| rest)
+            .split(['/', '?'])
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         let request = match http.headers().get("x-amz-target") {
             Some(target) => Self::decode_json(target, body),
             None => Self::decode_query(body),
@@ -63,14 +76,22 @@ impl Request {
     }
 
     fn decode_json(target: &str, body: &[u8]) -> Self {
-        let (prefix, operation) = target.split_once('.').expect("X-Amz-Target is Service.Operation");
+        let (prefix, operation) = target
+            .split_once('.')
+            .expect("X-Amz-Target is Service.Operation");
         let service = match prefix {
             "AmazonSSM" => Service::Ssm,
             "AmazonSQS" => Service::Sqs,
             other => panic!("the fake AWS has no service {other}"),
         };
         let json = serde_json::from_slice(body).expect("the SDK sends JSON");
-        Self { service, host: String::new(), operation: operation.into(), form: BTreeMap::new(), json }
+        Self {
+            service,
+            host: String::new(),
+            operation: operation.into(),
+            form: BTreeMap::new(),
+            json,
+        }
     }
 
     fn decode_query(body: &[u8]) -> Self {
@@ -85,8 +106,17 @@ impl Request {
             Some("2011-01-01") => Service::AutoScaling,
             other => panic!("the fake AWS has no query service with version {other:?}"),
         };
-        let operation = form.get("Action").expect("a query names its Action").clone();
-        Self { service, host: String::new(), operation, form, json: Value::Null }
+        let operation = form
+            .get("Action")
+            .expect("a query names its Action")
+            .clone();
+        Self {
+            service,
+            host: String::new(),
+            operation,
+            form,
+            json: Value::Null,
+        }
     }
 
     /// One parameter by its wire name: `NextToken`, `Filter.1.Name`, `QueueUrl`.
@@ -107,9 +137,16 @@ impl Request {
     /// A list parameter in order: `InstanceId` (EC2), `InstanceIds` (the others).
     pub fn list(&self, name: &str) -> Vec<String> {
         if let Some(Value::Array(items)) = self.json.get(name) {
-            return items.iter().filter_map(|item| item.as_str().map(Into::into)).collect();
+            return items
+                .iter()
+                .filter_map(|item| item.as_str().map(Into::into))
+                .collect();
         }
-        let infix = if self.service == Service::AutoScaling { ".member." } else { "." };
+        let infix = if self.service == Service::AutoScaling {
+            ".member."
+        } else {
+            "."
+        };
         (1..)
             .map_while(|index| self.form.get(&format!("{name}{infix}{index}")).cloned())
             .collect()
@@ -121,7 +158,11 @@ impl Request {
             .map_while(|index| {
                 let name = self.form.get(&format!("Filter.{index}.Name"))?.clone();
                 let values = (1..)
-                    .map_while(|value| self.form.get(&format!("Filter.{index}.Value.{value}")).cloned())
+                    .map_while(|value| {
+                        self.form
+                            .get(&format!("Filter.{index}.Value.{value}"))
+                            .cloned()
+                    })
                     .collect();
                 Some((name, values))
             })
@@ -130,11 +171,21 @@ impl Request {
 
     /// Every id that this call names, whatever the parameter is called: what a test asks a write for.
     pub fn ids(&self) -> Vec<String> {
-        const LISTS: [&str; 6] =
-            ["InstanceId", "InstanceIds", "SpotInstanceRequestId", "ResourceId", "FleetId", "SpotFleetRequestId"];
+        const LISTS: [&str; 6] = [
+            "InstanceId",
+            "InstanceIds",
+            "SpotInstanceRequestId",
+            "ResourceId",
+            "FleetId",
+            "SpotFleetRequestId",
+        ];
         const SINGLES: [&str; 4] = ["InstanceId", "KeyPairId", "KeyName", "AllocationId"];
         let mut ids: Vec<String> = LISTS.iter().flat_map(|name| self.list(name)).collect();
-        ids.extend(SINGLES.iter().filter_map(|name| self.text(name).map(Into::into)));
+        ids.extend(
+            SINGLES
+                .iter()
+                .filter_map(|name| self.text(name).map(Into::into)),
+        );
         ids
     }
 
@@ -146,7 +197,11 @@ impl Request {
 impl std::fmt::Display for Request {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}", self.operation)?;
-        for (name, value) in self.form.iter().filter(|(name, _)| *name != "Action" && *name != "Version") {
+        for (name, value) in self
+            .form
+            .iter()
+            .filter(|(name, _)| *name != "Action" && *name != "Version")
+        {
             write!(out, " {name}={value}")?;
         }
         if !self.json.is_null() {
@@ -184,7 +239,13 @@ fn percent_decode(text: &str) -> String {
 pub fn element(name: &str, text: impl std::fmt::Display) -> String {
     let text = text.to_string();
     if text.contains(['&', '<', '>']) {
-        return wrap(name, &text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
+        return wrap(
+            name,
+            &text
+                .replace('&', "&amp;")
+                .replace('<', "&lt;")
+                .replace('>', "&gt;"),
+        );
     }
     wrap(name, &text)
 }
@@ -210,21 +271,29 @@ pub fn iso(time: DateTime<Utc>) -> String {
 pub fn encode(request: &Request, answer: &Answer) -> HttpResponse {
     let (status, body, query_error) = match (answer, request.service) {
         (Ok(Body::Json(json)), _) => (200, json.to_string(), None),
-        (Ok(Body::Xml(inside)), Service::Ec2) => (200, ec2_envelope(&request.operation, inside), None),
-        (Ok(Body::Xml(inside)), _) => (200, auto_scaling_envelope(&request.operation, inside), None),
+        (Ok(Body::Xml(inside)), Service::Ec2) => {
+            (200, ec2_envelope(&request.operation, inside), None)
+        }
+        (Ok(Body::Xml(inside)), _) => {
+            (200, auto_scaling_envelope(&request.operation, inside), None)
+        }
         (Err(refusal), Service::Ec2) => (refusal.status, ec2_error(refusal), None),
         (Err(refusal), Service::AutoScaling) => (refusal.status, auto_scaling_error(refusal), None),
         (Err(refusal), Service::Ssm) => (refusal.status, json_error("", refusal), None),
-        (Err(refusal), Service::Sqs) => {
-            (refusal.status, json_error("com.amazonaws.sqs#", refusal), Some(sqs_query_error(refusal)))
-        }
+        (Err(refusal), Service::Sqs) => (
+            refusal.status,
+            json_error("com.amazonaws.sqs#", refusal),
+            Some(sqs_query_error(refusal)),
+        ),
     };
     response(status, body, query_error)
 }
 
 /// A reply of any bytes.
 pub fn response(status: u16, body: String, query_error: Option<String>) -> HttpResponse {
-    let mut http = http::Response::builder().status(status).header("x-amzn-requestid", REQUEST_ID);
+    let mut http = http::Response::builder()
+        .status(status)
+        .header("x-amzn-requestid", REQUEST_ID);
     if let Some(query_error) = query_error {
         http = http.header("x-amzn-query-error", query_error);
     }
@@ -244,7 +313,9 @@ fn ec2_envelope(operation: &str, inside: &str) -> String {
 fn ec2_error(refusal: &Refusal) -> String {
     let error = element("Code", &refusal.code) + &element("Message", &refusal.message);
     let errors = wrap("Errors", &wrap("Error", &error));
-    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response>{errors}<RequestID>{REQUEST_ID}</RequestID></Response>")
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response>{errors}<RequestID>{REQUEST_ID}</RequestID></Response>"
+    )
 }
 
 fn auto_scaling_envelope(operation: &str, inside: &str) -> String {
@@ -255,8 +326,21 @@ fn auto_scaling_envelope(operation: &str, inside: &str) -> String {
 }
 
 fn auto_scaling_error(refusal: &Refusal) -> String {
-    let mut error = element("Type", if refusal.status < 500 { "Sender" } else { "Receiver" });
-    write!(error, "{}{}", element("Code", &refusal.code), element("Message", &refusal.message)).expect("a String grows");
+    let mut error = element(
+        "Type",
+        if refusal.status < 500 {
+            "Sender"
+        } else {
+            "Receiver"
+        },
+    );
+    write!(
+        error,
+        "{}{}",
+        element("Code", &refusal.code),
+        element("Message", &refusal.message)
+    )
+    .expect("a String grows");
     format!(
         "<ErrorResponse xmlns=\"http://autoscaling.amazonaws.com/doc/2011-01-01/\">{}<RequestId>{REQUEST_ID}</RequestId></ErrorResponse>",
         wrap("Error", &error)
@@ -264,7 +348,8 @@ fn auto_scaling_error(refusal: &Refusal) -> String {
 }
 
 fn json_error(namespace: &str, refusal: &Refusal) -> String {
-    json!({"__type": format!("{namespace}{}", refusal.code), "message": refusal.message}).to_string()
+    json!({"__type": format!("{namespace}{}", refusal.code), "message": refusal.message})
+        .to_string()
 }
 
 /// SQS moved from query to JSON and still sends the old code beside the new one.
@@ -275,5 +360,12 @@ fn sqs_query_error(refusal: &Refusal) -> String {
         "MessageNotInflight" => "AWS.SimpleQueueService.MessageNotInflight",
         other => other,
     };
-    format!("{old};{}", if refusal.status < 500 { "Sender" } else { "Receiver" })
+    format!(
+        "{old};{}",
+        if refusal.status < 500 {
+            "Sender"
+        } else {
+            "Receiver"
+        }
+    )
 }

@@ -181,9 +181,9 @@ pub struct Group {
 
 impl Group {
     pub fn open_action(&self, hook: &str, instance_id: &str) -> Option<&LifecycleAction> {
-        self.actions
-            .iter()
-            .find(|action| action.hook == hook && action.instance_id == instance_id && action.closed.is_none())
+        self.actions.iter().find(|action| {
+            action.hook == hook && action.instance_id == instance_id && action.closed.is_none()
+        })
     }
 }
 
@@ -218,20 +218,35 @@ impl Fate {
 
     /// Any end without the document's line.
     pub fn ends(status: &str, details: &str) -> Self {
-        Self { status: status.into(), status_details: details.into(), exit_code: 1, output: String::new(), ..Self::says("") }
+        Self {
+            status: status.into(),
+            status_details: details.into(),
+            exit_code: 1,
+            output: String::new(),
+            ..Self::says("")
+        }
     }
 
     /// Still in progress whenever one looks.
     pub fn never_ends() -> Self {
-        Self { ends_after: None, ..Self::says("stopped") }
+        Self {
+            ends_after: None,
+            ..Self::says("stopped")
+        }
     }
 
     pub fn after(self, length: TimeDelta) -> Self {
-        Self { ends_after: Some(length), ..self }
+        Self {
+            ends_after: Some(length),
+            ..self
+        }
     }
 
     pub fn visible_after(self, delay: TimeDelta) -> Self {
-        Self { visible_after: delay, ..self }
+        Self {
+            visible_after: delay,
+            ..self
+        }
     }
 }
 
@@ -364,15 +379,25 @@ impl World {
     /// Notes something that happened before anybody looked.
     pub fn note_at(&mut self, at: DateTime<Utc>, what: impl Into<String>) {
         self.moments += 1;
-        let note = Note { at, moment: self.moments, what: what.into() };
+        let note = Note {
+            at,
+            moment: self.moments,
+            what: what.into(),
+        };
         self.chronicle.push(note);
     }
 
     pub fn instance(&self, id: &str) -> &Instance {
-        self.ec2.instances.get(id).unwrap_or_else(|| panic!("no instance {id} in this world"))
+        self.ec2
+            .instances
+            .get(id)
+            .unwrap_or_else(|| panic!("no instance {id} in this world"))
     }
 
     pub fn instance_mut(&mut self, id: &str) -> &mut Instance {
-        self.ec2.instances.get_mut(id).unwrap_or_else(|| panic!("no instance {id} in this world"))
+        self.ec2
+            .instances
+            .get_mut(id)
+            .unwrap_or_else(|| panic!("no instance {id} in this world"))
     }
 }

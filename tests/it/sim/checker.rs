@@ -5,32 +5,31 @@
 //! and what the log says.
 
 use super::life::manager_id;
-use super::play::HOOK;
-use super::script::{Agent, DrainMode, Failure, Script};
-use super::truth::{Kind, Outgoing, Owner, Thing, Time, Truth, runs, seconds, targets};
-use crate::fake_aws::cases::DOCUMENT;
+use super::script::Script;
+use super::truth::{Kind, Outgoing, Owner, Thing, Time, Truth, seconds, targets};
+use crate::fake_aws::Request;
 use crate::fake_aws::faults::Witness;
 use crate::fake_aws::wire::{Answer, Body};
-use crate::fake_aws::world::{Fate, Instance, InstanceState, World};
-use crate::fake_aws::Request;
+use crate::fake_aws::world::{Instance, InstanceState, World};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The drain document waits so long for the service to stop.
-const DOCUMENT_WAITS: i64 = 300;
 /// Clocks may differ by so much.
-const SKEW: i64 = 10;
+pub const SKEW: i64 = 10;
 
 /// How the function says that its own second look caught a plan: with a sound planner that never happens.
 pub const OWN_REFUSAL: &str = "breaks a promise";
 
 pub struct Checker {
     truth: Arc<Mutex<Truth>>,
-    script: Script,
+    pub script: Script,
 }
 
 impl Checker {
     pub fn new(truth: Arc<Mutex<Truth>>, script: &Script, _start: Time) -> Self {
-        Self { truth, script: script.clone() }
+        Self {
+            truth,
+            script: script.clone(),
+        }
     }
 }
 
@@ -38,22 +37,34 @@ impl Witness for Checker {
     fn before(&mut self, world: &mut World, request: &Request) {
         let truth = self.truth.clone();
         let mut truth = truth.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_read = ["Describe", "Get", "List"].iter().any(|verb| request.operation.starts_with(verb));
+        let is_read = ["Describe", "Get", "List"]
+            .iter()
+            .any(|verb| request.operation.starts_with(verb));
         if is_read {
             return;
         }
-        let is_queue = matches!(request.operation.as_str(), "SendMessage" | "ChangeMessageVisibility");
+        let is_queue = matches!(
+            request.operation.as_str(),
+            "SendMessage" | "ChangeMessageVisibility"
+        );
         if self.script.settings.mode_plan && !is_queue {
             truth.violate(2, world, format!("MODE=plan, and it calls {request}"));
         }
         match request.operation.as_str() {
-            "TerminateInstances" | "CancelSpotInstanceRequests" | "DeleteKeyPair" | "ReleaseAddress" => self.deletion(&mut truth, world, request),
+            "TerminateInstances"
+            | "CancelSpotInstanceRequests"
+            | "DeleteKeyPair"
+            | "ReleaseAddress" => self.deletion(&mut truth, world, request),
             "CreateTags" | "DeleteTags" => marking(&mut truth, world, request),
             "RecordLifecycleActionHeartbeat" => self.hook_is_ours(&mut truth, world, request),
             "CompleteLifecycleAction" => self.completion(&mut truth, world, request),
             "SendCommand" => self.command(&mut truth, world, request),
             "SendMessage" | "ChangeMessageVisibility" => {}
-            other => truth.violate(2, world, format!("a call that the function has no business with: {other}")),
+            other => truth.violate(
+                2,
+                world,
+                format!("a call that the function has no business with: {other}"),
+            ),
         }
     }
 
@@ -62,23 +73,35 @@ impl Witness for Checker {
         let mut truth = self.truth.lock().unwrap_or_else(PoisonError::into_inner);
         match request.operation.as_str() {
             "SendMessage" => {
-                if request.json["MessageAttributes"].to_string().contains(OWN_REFUSAL) {
-                    truth.violate(0, world, "the function refused its own plan, and buried the message");
+                if request.json["MessageAttributes"]
+                    .to_string()
+                    .contains(OWN_REFUSAL)
+                {
+                    truth.violate(
+                        0,
+                        world,
+                        "the function refused its own plan, and buried the message",
+                    );
                 }
                 truth.outbox.push(Outgoing {
-                queue: request.text("QueueUrl").unwrap_or_default().into(),
-                body: request.text("MessageBody").unwrap_or_default().into(),
-                delay: request.number("DelaySeconds").unwrap_or(0),
-                run: world.run,
+                    queue: request.text("QueueUrl").unwrap_or_default().into(),
+                    body: request.text("MessageBody").unwrap_or_default().into(),
+                    delay: request.number("DelaySeconds").unwrap_or(0),
+                    run: world.run,
                 });
             }
             "ChangeMessageVisibility" => {
                 let receipt = request.text("ReceiptHandle").unwrap_or_default().to_owned();
-                truth.visibility.push((receipt, request.number("VisibilityTimeout").unwrap_or(0)));
+                truth
+                    .visibility
+                    .push((receipt, request.number("VisibilityTimeout").unwrap_or(0)));
             }
             "SendCommand" => {
                 let Body::Json(json) = body else { return };
-                let id = json["Command"]["CommandId"].as_str().unwrap_or_default().to_owned();
+                let id = json["Command"]["CommandId"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned();
                 let command = world.ssm.commands.last().expect("just sent");
                 let starts = command.sent + command.fate.starts_after;
                 let instance_id = command.instance_id.clone();
@@ -93,16 +116,26 @@ impl Checker {
     fn deletion(&self, truth: &mut Truth, world: &mut World, request: &Request) {
         for id in targets(world, request) {
             if truth.manager_named(&id).is_some() {
-                truth.violate(2, world, format!("{} on the manager {id}", request.operation));
+                truth.violate(
+                    2,
+                    world,
+                    format!("{} on the manager {id}", request.operation),
+                );
                 continue;
             }
             // A twin of the pass may have been first: what is gone can't be harmed.
-            let Some(thing) = truth.thing(world, &id).filter(|_| is_there(world, &id)) else { continue };
+            let Some(thing) = truth.thing(world, &id).filter(|_| is_there(world, &id)) else {
+                continue;
+            };
             if request.operation == "TerminateInstances" && self.will_return(truth, world, &id) {
                 truth.violate(5, world, format!("{id} is terminated while its persistent request is active: another will start"));
             }
             if let Some((promise, why)) = self.objection(truth, world, &id, &thing) {
-                truth.violate(promise, world, format!("{} on {id}: {why}", request.operation));
+                truth.violate(
+                    promise,
+                    world,
+                    format!("{} on {id}: {why}", request.operation),
+                );
             }
         }
     }
@@ -110,17 +143,37 @@ impl Checker {
     /// Whether a persistent request, which this run could have cancelled before, replaces the instance.
     fn will_return(&self, truth: &Truth, world: &World, id: &str) -> bool {
         let rates = &self.script.mishaps.rates;
-        let had_its_chance = rates.lag == 0.0 && rates.denied.is_none() && !truth.disturbed.contains(&world.run);
-        let request = world.ec2.instances.get(id).and_then(|instance| instance.spot_request_id.as_ref());
-        had_its_chance && request.and_then(|request| world.ec2.spot_requests.get(request)).is_some_and(|request| request.persistent && request.state == "active")
+        let had_its_chance =
+            rates.lag == 0.0 && rates.denied.is_none() && !truth.disturbed.contains(&world.run);
+        let request = world
+            .ec2
+            .instances
+            .get(id)
+            .and_then(|instance| instance.spot_request_id.as_ref());
+        had_its_chance
+            && request
+                .and_then(|request| world.ec2.spot_requests.get(request))
+                .is_some_and(|request| request.persistent && request.state == "active")
     }
 
     /// Why this thing may not be deleted now.
-    fn objection(&self, truth: &Truth, world: &World, id: &str, thing: &Thing) -> Option<(u8, String)> {
+    fn objection(
+        &self,
+        truth: &Truth,
+        world: &World,
+        id: &str,
+        thing: &Thing,
+    ) -> Option<(u8, String)> {
         let now = world.now();
         match thing.owner {
             Owner::Manager(number) if truth.lives(world, number) => {
-                return Some((1, format!("it belongs to the live manager {number} = {}", manager_id(number))));
+                return Some((
+                    1,
+                    format!(
+                        "it belongs to the live manager {number} = {}",
+                        manager_id(number)
+                    ),
+                ));
             }
             Owner::Foreign => return Some((2, "it is somebody else's".into())),
             Owner::Nobody => return Some((2, "nothing proves whose it is".into())),
@@ -130,26 +183,61 @@ impl Checker {
             return Some((2, "it carries the keep tag".into()));
         }
         if let Some(number) = self.undrained_owner(truth, world, id, thing)
-            && let Some(ended) = world.ec2.instances.get(&manager_id(number)).and_then(told_end)
+            && let Some(ended) = world
+                .ec2
+                .instances
+                .get(&manager_id(number))
+                .and_then(told_end)
             && now < ended + seconds(self.script.settings.worker_grace - SKEW)
         {
-            return Some((2, format!("manager {number} died undrained, and the worker grace runs")));
+            return Some((
+                2,
+                format!("manager {number} died undrained, and the worker grace runs"),
+            ));
         }
         let age = now - thing.born;
-        if age < seconds(self.script.settings.grace - SKEW) && self.rests_on_age(truth, world, id, thing) {
-            return Some((2, format!("it is {} s old: too young to be judged by time or absence", age.num_seconds())));
+        if age < seconds(self.script.settings.grace - SKEW)
+            && self.rests_on_age(truth, world, id, thing)
+        {
+            return Some((
+                2,
+                format!(
+                    "it is {} s old: too young to be judged by time or absence",
+                    age.num_seconds()
+                ),
+            ));
         }
         // Where the requests can't be read at all, the key of a dead manager's request is nobody's loss.
         let blind = self.script.mishaps.rates.denied == Some("DescribeSpotInstanceRequests");
-        if thing.kind == Kind::Key && if blind { used_by_instance(world, id) } else { used(world, id) } {
-            return Some((2, "an instance or a spot request still uses this key".into()));
+        if thing.kind == Kind::Key
+            && if blind {
+                used_by_instance(world, id)
+            } else {
+                used(world, id)
+            }
+        {
+            return Some((
+                2,
+                "an instance or a spot request still uses this key".into(),
+            ));
         }
         None
     }
 
     /// The manager that died before the jobs of this worker had ended. A worker without a tag has no job yet.
-    fn undrained_owner(&self, truth: &Truth, world: &World, id: &str, thing: &Thing) -> Option<usize> {
-        let tagged = world.ec2.instances.get(id)?.tags.contains_key("gitlab-runner-parent-id");
+    fn undrained_owner(
+        &self,
+        truth: &Truth,
+        world: &World,
+        id: &str,
+        thing: &Thing,
+    ) -> Option<usize> {
+        let tagged = world
+            .ec2
+            .instances
+            .get(id)?
+            .tags
+            .contains_key("gitlab-runner-parent-id");
         if thing.kind != Kind::Worker || !tagged {
             return None;
         }
@@ -161,119 +249,58 @@ impl Checker {
 
     /// Whether only time or absence can prove this orphan: no tag names a manager whose end EC2 shows.
     fn rests_on_age(&self, truth: &Truth, world: &World, id: &str, thing: &Thing) -> bool {
-        let names_the_dead = |tag: Option<&String>| tag.and_then(|named| truth.manager_named(named)).is_some_and(|number| truth.end_is_visible(world, number));
-        let parent = |instance: &str| world.ec2.instances.get(instance).and_then(|worker| worker.tags.get("gitlab-runner-parent-id")).cloned();
+        let names_the_dead = |tag: Option<&String>| {
+            tag.and_then(|named| truth.manager_named(named))
+                .is_some_and(|number| truth.end_is_visible(world, number))
+        };
+        let parent = |instance: &str| {
+            world
+                .ec2
+                .instances
+                .get(instance)
+                .and_then(|worker| worker.tags.get("gitlab-runner-parent-id"))
+                .cloned()
+        };
         match thing.kind {
             // The key of a worker whose manager's end EC2 shows needs no grace either.
             Kind::Key => {
                 let name = world.ec2.key_pairs.get(id).map(|key| &key.name);
-                !world.ec2.instances.values().any(|worker| worker.key_name.as_ref() == name && names_the_dead(worker.tags.get("gitlab-runner-parent-id")))
+                !world.ec2.instances.values().any(|worker| {
+                    worker.key_name.as_ref() == name
+                        && names_the_dead(worker.tags.get("gitlab-runner-parent-id"))
+                })
             }
             Kind::Worker => !names_the_dead(parent(id).as_ref()),
             Kind::Spot => {
-                let instance = world.ec2.spot_requests.get(id).and_then(|request| request.instance_id.clone());
+                let instance = world
+                    .ec2
+                    .spot_requests
+                    .get(id)
+                    .and_then(|request| request.instance_id.clone());
                 !names_the_dead(instance.and_then(|instance| parent(&instance)).as_ref())
             }
-            Kind::Address => !names_the_dead(world.ec2.addresses.get(id).and_then(|address| address.tags.get("lifecycle-reaper:owner"))),
+            Kind::Address => !names_the_dead(
+                world
+                    .ec2
+                    .addresses
+                    .get(id)
+                    .and_then(|address| address.tags.get("lifecycle-reaper:owner")),
+            ),
         }
-    }
-
-    fn hook_is_ours(&self, truth: &mut Truth, world: &mut World, request: &Request) {
-        let group = request.text("AutoScalingGroupName").unwrap_or_default();
-        let hook = request.text("LifecycleHookName").unwrap_or_default();
-        if hook != HOOK || !self.script.groups.iter().any(|ours| ours.name == group) {
-            truth.violate(2, world, format!("{} on the hook {hook} of {group}", request.operation));
-        }
-    }
-
-    /// A hook is let go only when the jobs have ended, the manager can't run any, or the deadline has come.
-    fn completion(&self, truth: &mut Truth, world: &mut World, request: &Request) {
-        self.hook_is_ours(truth, world, request);
-        let now = world.now();
-        if request.text("LifecycleActionResult") != Some("CONTINUE") {
-            truth.violate(3, world, "a hook is completed with something else than CONTINUE");
-        }
-        let id = request.text("InstanceId").unwrap_or_default();
-        let Some(number) = truth.manager_named(id) else { return };
-        let group = request.text("AutoScalingGroupName").unwrap_or_default();
-        let Some(opened) = world.groups.get(group).and_then(|group| group.open_action(HOOK, id)).map(|action| action.opened) else { return };
-        let settings = &self.script.settings;
-        let limit = settings.limit();
-        // A little before the hook's own end, so that the function is the one who decides.
-        let deadline = opened + seconds(limit - 60.min(limit / 10) - SKEW);
-        let manager = &truth.managers[number];
-        let can_run_jobs = truth.lives(world, number) && !manager.stopped;
-        let last_deliveries = self.script.settings.max_receive_count.is_some_and(|max| truth.deliveries_of.get(&number).is_some_and(|count| count + 3 >= max));
-        let allowed = settings.drain == DrainMode::Off || !can_run_jobs || manager.is_drained(now) || now >= deadline || last_deliveries;
-        if !allowed {
-            let why = format!("manager {number} still runs jobs until {:?}, and the deadline comes at {deadline}", manager.busy_until());
-            truth.violate(3, world, format!("a hook is completed too early: {why}"));
-        }
-    }
-
-    /// What a command finds on the instance, and whether it should have been sent at all.
-    fn command(&self, truth: &mut Truth, world: &mut World, request: &Request) {
-        let now = world.now();
-        let ids = request.list("InstanceIds");
-        let [id] = ids.as_slice() else { return };
-        let Some(number) = truth.manager_named(id) else {
-            return truth.violate(2, world, format!("a command to {id}, which is no manager"));
-        };
-        let terminating = world.groups.values().any(|group| group.actions.iter().any(|action| action.instance_id == *id));
-        if !terminating && !truth.managers[number].warned_by_spot {
-            truth.violate(2, world, format!("a drain command to the healthy manager {number}"));
-        }
-        let in_flight = world.ssm.commands.iter().any(|command| {
-            let waits = !matches!(command.status(now).0, "Pending" | "InProgress");
-            command.instance_id == *id && command.document == DOCUMENT && !waits && now - command.sent > seconds(150)
-        });
-        if in_flight {
-            truth.violate(3, world, format!("a second command to manager {number} while one is in flight"));
-        }
-        truth.managers[number].commands += 1;
-        // What becomes of it is decided when it starts: until then jobs come and go, and the manager may die.
-        let pending = Fate { starts_after: seconds(self.delay(number)), ends_after: None, ..Fate::says("stopped") };
-        world.ssm.fates.push_front(Fate { visible_after: seconds(number as i64 * 5 % 12), ..pending });
-    }
-
-    /// How long SSM takes to start a command there.
-    fn delay(&self, number: usize) -> i64 {
-        match self.script.managers[number].agent {
-            Agent::Slow(delay) => delay,
-            Agent::Deaf | Agent::Absent => 60,
-            _ => 2,
-        }
-    }
-}
-
-/// What becomes of a command that starts now.
-pub fn fate(truth: &mut Truth, world: &World, script: &Script, number: usize) -> Fate {
-    let now = world.now();
-    let sent_before = truth.managers[number].commands - 1;
-    if !runs(world, &manager_id(number)) {
-        return Fate::ends("Failed", "Undeliverable");
-    }
-    match script.managers[number].agent {
-        Agent::Deaf | Agent::Absent => Fate::ends("TimedOut", "DeliveryTimedOut"),
-        Agent::Fails(times, failure) if sent_before < u32::from(times) => failing(failure),
-        Agent::Hangs => Fate::never_ends(),
-        Agent::Aborts => {
-            let manager = &mut truth.managers[number];
-            manager.aborted = true;
-            manager.closes.get_or_insert(now);
-            Fate::says("aborted")
-        }
-        Agent::Idle => Fate::says("nothing-to-drain"),
-        Agent::Good | Agent::Slow(_) | Agent::Fails(..) => drain(truth, number, now),
     }
 }
 
 /// Whether a deletion of this id would change anything.
 fn is_there(world: &World, id: &str) -> bool {
     let ec2 = &world.ec2;
-    ec2.instances.get(id).is_some_and(|instance| !instance.state.is_ending())
+    ec2.instances
+        .get(id)
+        .is_some_and(|instance| !instance.state.is_ending())
         || ec2.key_pairs.contains_key(id)
-        || ec2.spot_requests.get(id).is_some_and(|request| matches!(request.state.as_str(), "open" | "active"))
+        || ec2
+            .spot_requests
+            .get(id)
+            .is_some_and(|request| matches!(request.state.as_str(), "open" | "active"))
         || ec2.addresses.contains_key(id)
 }
 
@@ -283,45 +310,36 @@ fn told_end(instance: &Instance) -> Option<Time> {
     instance.ended.filter(|_| told)
 }
 
-/// The service closes, and the document waits a bounded time for its jobs.
-fn drain(truth: &mut Truth, number: usize, now: Time) -> Fate {
-    let manager = &mut truth.managers[number];
-    let closes = *manager.closes.get_or_insert(now);
-    let done = manager.busy_until().unwrap_or(closes).max(now) + seconds(1);
-    let (word, ends) = if done - now <= seconds(DOCUMENT_WAITS) { ("stopped", done) } else { ("busy", now + seconds(DOCUMENT_WAITS)) };
-    Fate::says(word).after(ends - now)
-}
-
-fn failing(failure: Failure) -> Fate {
-    let fate = match failure {
-        Failure::Failed => Fate::ends("Failed", "Failed"),
-        Failure::ExecutionTimedOut => Fate::ends("TimedOut", "ExecutionTimedOut"),
-        Failure::Undeliverable => Fate::ends("Failed", "Undeliverable"),
-        Failure::Cancelled => Fate::ends("Cancelled", "Cancelled"),
-        Failure::Silent => Fate { output: String::new(), ..Fate::says("stopped") },
-        Failure::Babble => Fate { output: "all stopped, lifecycle-reaper says: stopped\nlifecycle-reaper: shrug\n".into(), ..Fate::says("stopped") },
-        Failure::UnknownStatus => Fate::ends("Vanished", "Vanished"),
-    };
-    fate.after(seconds(5))
-}
-
 /// Whether an instance that isn't terminated, or an open spot request, uses the key with this id.
 pub fn used(world: &World, key_id: &str) -> bool {
-    let Some(key) = world.ec2.key_pairs.get(key_id) else { return false };
-    let by_request = world.ec2.spot_requests.values().any(|request| request.state == "open" && request.key_name.as_ref() == Some(&key.name));
+    let Some(key) = world.ec2.key_pairs.get(key_id) else {
+        return false;
+    };
+    let by_request = world
+        .ec2
+        .spot_requests
+        .values()
+        .any(|request| request.state == "open" && request.key_name.as_ref() == Some(&key.name));
     by_request || used_by_instance(world, key_id)
 }
 
 fn used_by_instance(world: &World, key_id: &str) -> bool {
-    let Some(key) = world.ec2.key_pairs.get(key_id) else { return false };
-    world.ec2.instances.values().any(|instance| instance.key_name.as_ref() == Some(&key.name) && instance.state != InstanceState::Terminated)
+    let Some(key) = world.ec2.key_pairs.get(key_id) else {
+        return false;
+    };
+    world.ec2.instances.values().any(|instance| {
+        instance.key_name.as_ref() == Some(&key.name) && instance.state != InstanceState::Terminated
+    })
 }
 
 /// The function may mark addresses of ours with its own tag, and nothing else.
 fn marking(truth: &mut Truth, world: &mut World, request: &Request) {
-    let ours = request.text("Tag.1.Key") == Some("lifecycle-reaper:unassociated-since") && request.text("Tag.2.Key").is_none();
+    let ours = request.text("Tag.1.Key") == Some("lifecycle-reaper:unassociated-since")
+        && request.text("Tag.2.Key").is_none();
     for id in request.ids() {
-        let foreign = truth.thing(world, &id).is_none_or(|thing| thing.kind != Kind::Address || matches!(thing.owner, Owner::Foreign));
+        let foreign = truth.thing(world, &id).is_none_or(|thing| {
+            thing.kind != Kind::Address || matches!(thing.owner, Owner::Foreign)
+        });
         if !ours || foreign {
             truth.violate(2, world, format!("{request}: not ours to tag"));
         }

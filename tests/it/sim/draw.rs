@@ -12,12 +12,21 @@ pub fn script(seed: u64) -> Script {
     let rng = &mut rng;
     let settings = settings(rng);
     let groups = (0..rng.usize(1..=2))
-        .map(|index| GroupScript { name: format!("ci-linux-{index}"), other_hook: chance(rng, 0.2).then(|| rng.i64(30..2400)) })
+        .map(|index| GroupScript {
+            name: format!("ci-linux-{index}"),
+            other_hook: chance(rng, 0.2).then(|| rng.i64(30..2400)),
+        })
         .collect::<Vec<_>>();
     let everything_ends = chance(rng, 0.3);
-    let managers: Vec<_> = (0..rng.usize(1..=4)).map(|_| manager(rng, groups.len(), &settings, everything_ends)).collect();
+    let managers: Vec<_> = (0..rng.usize(1..=4))
+        .map(|_| manager(rng, groups.len(), &settings, everything_ends))
+        .collect();
     let trigger = trigger(rng);
-    let last_end = managers.iter().filter_map(|manager| manager.end.map(|end| end.at)).max().unwrap_or(HOUR);
+    let last_end = managers
+        .iter()
+        .filter_map(|manager| manager.end.map(|end| end.at))
+        .max()
+        .unwrap_or(HOUR);
     let quiet_from = last_end + settings.limit() + 900;
     let rest = 2 * settings.grace + settings.worker_grace + 3 * trigger.sweep_every + 1800;
     Script {
@@ -46,7 +55,19 @@ fn settings(rng: &mut Rng) -> Settings {
     let heartbeat = pick(rng, &[600, 1800, 3600]);
     Settings {
         mode_plan: chance(rng, 0.02),
-        drain: pick(rng, &[DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Ssm, DrainMode::Observe, DrainMode::Off]),
+        drain: pick(
+            rng,
+            &[
+                DrainMode::Ssm,
+                DrainMode::Ssm,
+                DrainMode::Ssm,
+                DrainMode::Ssm,
+                DrainMode::Ssm,
+                DrainMode::Ssm,
+                DrainMode::Observe,
+                DrainMode::Off,
+            ],
+        ),
         drain_timeout: pick(rng, &[600, 1800, 3600]),
         grace: pick(rng, &[300, 900]),
         worker_grace: pick(rng, &[0, 0, 0, 600]),
@@ -60,8 +81,17 @@ fn settings(rng: &mut Rng) -> Settings {
     }
 }
 
-fn manager(rng: &mut Rng, groups: usize, settings: &Settings, everything_ends: bool) -> ManagerScript {
-    let boots = if chance(rng, 0.6) { -rng.i64(600..6 * HOUR) } else { rng.i64(0..HOUR) };
+fn manager(
+    rng: &mut Rng,
+    groups: usize,
+    settings: &Settings,
+    everything_ends: bool,
+) -> ManagerScript {
+    let boots = if chance(rng, 0.6) {
+        -rng.i64(600..6 * HOUR)
+    } else {
+        rng.i64(0..HOUR)
+    };
     let end = (everything_ends || chance(rng, 0.65)).then(|| end(rng, boots));
     let until = end.map_or(2 * HOUR, |end| end.at);
     let stopped = (settings.drain != DrainMode::Off && chance(rng, 0.12)).then(|| {
@@ -73,8 +103,12 @@ fn manager(rng: &mut Rng, groups: usize, settings: &Settings, everything_ends: b
         boots,
         token: pick(rng, &["aa", "bb", "zxcvbn123", "k9", "abcdefghijklmnop7"]).into(),
         agent: agent(rng),
-        workers: (0..rng.usize(0..=3)).map(|_| worker(rng, boots, until)).collect(),
-        addresses: (0..rng.usize(0..=1)).map(|_| address(rng, settings)).collect(),
+        workers: (0..rng.usize(0..=3))
+            .map(|_| worker(rng, boots, until))
+            .collect(),
+        addresses: (0..rng.usize(0..=1))
+            .map(|_| address(rng, settings))
+            .collect(),
         stopped: stopped.filter(|(_, started)| end.is_none_or(|end| end.at > *started + 60)),
         end,
         old_command: chance(rng, 0.1).then(|| rng.i64(120..900)),
@@ -118,7 +152,14 @@ fn end(rng: &mut Rng, boots: i64) -> End {
         },
         route: pick(
             rng,
-            &[Route::HookToQueue, Route::HookToQueue, Route::HookToQueue, Route::EventBridgeToQueue, Route::EventBridgeDirect, Route::Lost],
+            &[
+                Route::HookToQueue,
+                Route::HookToQueue,
+                Route::HookToQueue,
+                Route::EventBridgeToQueue,
+                Route::EventBridgeDirect,
+                Route::Lost,
+            ],
         ),
         duplicates: pick(rng, &[0, 0, 0, 1, 2]),
         tells_success: chance(rng, 0.4),
@@ -129,7 +170,11 @@ fn end(rng: &mut Rng, boots: i64) -> End {
 
 fn worker(rng: &mut Rng, boots: i64, until: i64) -> WorkerScript {
     // Often so late that the manager ends in between.
-    let at = if chance(rng, 0.4) { until - rng.i64(0..90) } else { boots + rng.i64(60..(until - boots + 60).max(61)) };
+    let at = if chance(rng, 0.4) {
+        until - rng.i64(0..90)
+    } else {
+        boots + rng.i64(60..(until - boots + 60).max(61))
+    };
     let fulfilled_after = match rng.u8(0..5) {
         0 => None,
         1 => Some(rng.i64(120..1200)),
@@ -139,7 +184,10 @@ fn worker(rng: &mut Rng, boots: i64, until: i64) -> WorkerScript {
         at: at.max(boots + 45),
         key_to_launch: rng.i64(1..20),
         launch_to_tag: rng.i64(1..40),
-        spot: chance(rng, 0.4).then(|| Spot { persistent: rng.u8(0..4) == 0, fulfilled_after }),
+        spot: chance(rng, 0.4).then(|| Spot {
+            persistent: rng.u8(0..4) == 0,
+            fulfilled_after,
+        }),
         job_after: rng.i64(1..120),
         job_for: pick(rng, &[60, 300, 1500, 4000, 9000]) + rng.i64(0..120),
         removed: chance(rng, 0.5),
@@ -179,7 +227,14 @@ fn stray(rng: &mut Rng) -> Stray {
         22 => StrayKind::ServiceAddress,
         _ => StrayKind::PoolAddress,
     };
-    Stray { kind, age: if chance(rng, 0.3) { rng.i64(0..1200) } else { rng.i64(HOUR..48 * HOUR) } }
+    Stray {
+        kind,
+        age: if chance(rng, 0.3) {
+            rng.i64(0..1200)
+        } else {
+            rng.i64(HOUR..48 * HOUR)
+        },
+    }
 }
 
 fn noise(rng: &mut Rng) -> Noise {
@@ -199,7 +254,10 @@ fn noise(rng: &mut Rng) -> Noise {
             NoiseKind::ForgedTermination,
         ],
     );
-    Noise { at: rng.i64(0..HOUR), kind }
+    Noise {
+        at: rng.i64(0..HOUR),
+        kind,
+    }
 }
 
 fn trigger(rng: &mut Rng) -> TriggerScript {
@@ -209,7 +267,15 @@ fn trigger(rng: &mut Rng) -> TriggerScript {
         concurrency: pick(rng, &[1, 2, 4]),
         function_timeout,
         // Some queues are set up too short: two passes at once on one task.
-        visibility: pick(rng, &[6 * function_timeout, 6 * function_timeout, function_timeout, 20]),
+        visibility: pick(
+            rng,
+            &[
+                6 * function_timeout,
+                6 * function_timeout,
+                function_timeout,
+                20,
+            ],
+        ),
         delay: pick(rng, &[0, 5, 120, 600]),
         sweep_every: pick(rng, &[900, 900, 1500]),
         skew: rng.i64(-5..=5),
@@ -218,9 +284,26 @@ fn trigger(rng: &mut Rng) -> TriggerScript {
 
 fn mishaps(rng: &mut Rng, seed: u64, managers: &[ManagerScript]) -> Mishaps {
     let calm = chance(rng, 0.25);
-    let rate = if calm { 0.0 } else { pick(rng, &[0.01, 0.05, 0.15]) };
-    let some = |rng: &mut Rng, probability: f64, value: f64| if !calm && chance(rng, probability) { value } else { 0.0 };
-    let outage = if calm || chance(rng, 0.6) { None } else { managers.iter().find_map(|manager| manager.end).map(|end| outage(rng, end.at)) };
+    let rate = if calm {
+        0.0
+    } else {
+        pick(rng, &[0.01, 0.05, 0.15])
+    };
+    let some = |rng: &mut Rng, probability: f64, value: f64| {
+        if !calm && chance(rng, probability) {
+            value
+        } else {
+            0.0
+        }
+    };
+    let outage = if calm || chance(rng, 0.6) {
+        None
+    } else {
+        managers
+            .iter()
+            .find_map(|manager| manager.end)
+            .map(|end| outage(rng, end.at))
+    };
     Mishaps::drawn(Rates {
         outage,
         seed,
@@ -231,7 +314,17 @@ fn mishaps(rng: &mut Rng, seed: u64, managers: &[ManagerScript]) -> Mishaps {
         lag_seconds: pick(rng, &[5, 20, 60]),
         latency_millis: pick(rng, &[0, 20, 150, 1500]),
         denied: if !calm && chance(rng, 0.08) {
-            Some(pick(rng, &["DescribeSpotInstanceRequests", "DescribeAddresses", "DeleteKeyPair", "ReleaseAddress", "CancelSpotInstanceRequests", "DescribeKeyPairs"]))
+            Some(pick(
+                rng,
+                &[
+                    "DescribeSpotInstanceRequests",
+                    "DescribeAddresses",
+                    "DeleteKeyPair",
+                    "ReleaseAddress",
+                    "CancelSpotInstanceRequests",
+                    "DescribeKeyPairs",
+                ],
+            ))
         } else {
             None
         },
@@ -250,5 +343,9 @@ fn outage(rng: &mut Rng, end: i64) -> Outage {
         "CompleteLifecycleAction",
         "GetCommandInvocation",
     ];
-    Outage { operation: pick(rng, &OPERATIONS), from: end + rng.i64(-120..600), length: rng.i64(60..600) }
+    Outage {
+        operation: pick(rng, &OPERATIONS),
+        from: end + rng.i64(-120..600),
+        length: rng.i64(60..600),
+    }
 }

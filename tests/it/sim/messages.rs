@@ -31,20 +31,39 @@ fn envelope(source: &str, detail_type: &str, resources: Value, detail: Value, no
 }
 
 fn group_arn(group: &str) -> String {
-    format!("arn:aws:autoscaling:{REGION}:{ACCOUNT}:autoScalingGroup:5e0c1f7a-1111-4222-8333-444455556666:autoScalingGroupName/{group}")
+    format!(
+        "arn:aws:autoscaling:{REGION}:{ACCOUNT}:autoScalingGroup:5e0c1f7a-1111-4222-8333-444455556666:autoScalingGroupName/{group}"
+    )
 }
 
 fn instance_arn(instance_id: &str) -> String {
     format!("arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{instance_id}")
 }
 
-pub fn lifecycle_event(transition: &str, group: &str, hook: &str, instance_id: &str, token: &str, now: Time) -> Value {
+pub fn lifecycle_event(
+    transition: &str,
+    group: &str,
+    hook: &str,
+    instance_id: &str,
+    token: &str,
+    now: Time,
+) -> Value {
     let detail = json!({
         "LifecycleActionToken": token, "AutoScalingGroupName": group, "LifecycleHookName": hook, "EC2InstanceId": instance_id,
         "LifecycleTransition": format!("autoscaling:EC2_INSTANCE_{transition}"), "Origin": "AutoScalingGroup", "Destination": "EC2",
     });
-    let word = if transition == "LAUNCHING" { "launch" } else { "terminate" };
-    envelope("aws.autoscaling", &format!("EC2 Instance-{word} Lifecycle Action"), json!([group_arn(group)]), detail, now)
+    let word = if transition == "LAUNCHING" {
+        "launch"
+    } else {
+        "terminate"
+    };
+    envelope(
+        "aws.autoscaling",
+        &format!("EC2 Instance-{word} Lifecycle Action"),
+        json!([group_arn(group)]),
+        detail,
+        now,
+    )
 }
 
 /// `EC2 Instance Terminate Successful` or `Unsuccessful`.
@@ -54,35 +73,77 @@ pub fn group_event(outcome: &str, group: &str, instance_id: &str, now: Time) -> 
         "Description": format!("Terminating EC2 instance: {instance_id}"), "Details": {"Availability Zone": "eu-west-1a"},
         "StatusMessage": "", "StartTime": stamp(now), "EndTime": stamp(now), "Cause": "scaling", "Origin": "AutoScalingGroup", "Destination": "EC2",
     });
-    envelope("aws.autoscaling", &format!("EC2 Instance Terminate {outcome}"), json!([group_arn(group), instance_arn(instance_id)]), detail, now)
+    envelope(
+        "aws.autoscaling",
+        &format!("EC2 Instance Terminate {outcome}"),
+        json!([group_arn(group), instance_arn(instance_id)]),
+        detail,
+        now,
+    )
 }
 
 pub fn state_change(instance_id: &str, state: &str, now: Time) -> Value {
     let detail = json!({"instance-id": instance_id, "state": state});
-    envelope("aws.ec2", "EC2 Instance State-change Notification", json!([instance_arn(instance_id)]), detail, now)
+    envelope(
+        "aws.ec2",
+        "EC2 Instance State-change Notification",
+        json!([instance_arn(instance_id)]),
+        detail,
+        now,
+    )
 }
 
 pub fn spot_interruption(instance_id: &str, now: Time) -> Value {
     let detail = json!({"instance-id": instance_id, "instance-action": "terminate"});
-    envelope("aws.ec2", "EC2 Spot Instance Interruption Warning", json!([instance_arn(instance_id)]), detail, now)
+    envelope(
+        "aws.ec2",
+        "EC2 Spot Instance Interruption Warning",
+        json!([instance_arn(instance_id)]),
+        detail,
+        now,
+    )
 }
 
 pub fn rebalance(instance_id: &str, now: Time) -> Value {
     let detail = json!({"instance-id": instance_id});
-    envelope("aws.ec2", "EC2 Instance Rebalance Recommendation", json!([instance_arn(instance_id)]), detail, now)
+    envelope(
+        "aws.ec2",
+        "EC2 Instance Rebalance Recommendation",
+        json!([instance_arn(instance_id)]),
+        detail,
+        now,
+    )
 }
 
-pub fn command_ended(command_id: &str, document: &str, instance_id: &str, status: &str, now: Time) -> Value {
+pub fn command_ended(
+    command_id: &str,
+    document: &str,
+    instance_id: &str,
+    status: &str,
+    now: Time,
+) -> Value {
     let detail = json!({
         "command-id": command_id, "document-name": document, "instance-id": instance_id,
         "requested-date-time": stamp(now), "status": status,
     });
-    envelope("aws.ssm", "EC2 Command Invocation Status-change Notification", json!([instance_arn(instance_id)]), detail, now)
+    envelope(
+        "aws.ssm",
+        "EC2 Command Invocation Status-change Notification",
+        json!([instance_arn(instance_id)]),
+        detail,
+        now,
+    )
 }
 
 pub fn scheduled(now: Time) -> Value {
     let rule = format!("arn:aws:events:{REGION}:{ACCOUNT}:rule/lifecycle-reaper-sweep");
-    envelope("aws.events", "Scheduled Event", json!([rule]), json!({}), now)
+    envelope(
+        "aws.events",
+        "Scheduled Event",
+        json!([rule]),
+        json!({}),
+        now,
+    )
 }
 
 pub fn test_notification(group: &str, now: Time) -> Value {

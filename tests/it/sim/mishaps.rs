@@ -51,27 +51,57 @@ pub struct Disturbance {
 
 impl Mishaps {
     pub fn drawn(rates: Rates) -> Self {
-        Self { rates, listed: None }
+        Self {
+            rates,
+            listed: None,
+        }
     }
 
     pub fn are_none(&self) -> bool {
-        let Rates { fault, kill, freeze, lag, denied, outage, .. } = &self.rates;
-        outage.is_none() && *fault == 0.0 && *kill == 0.0 && *freeze == 0.0 && *lag == 0.0 && denied.is_none()
+        let Rates {
+            fault,
+            kill,
+            freeze,
+            lag,
+            denied,
+            outage,
+            ..
+        } = &self.rates;
+        outage.is_none()
+            && *fault == 0.0
+            && *kill == 0.0
+            && *freeze == 0.0
+            && *lag == 0.0
+            && denied.is_none()
     }
 
     fn rng(&self, what: u64, number: u64) -> Rng {
-        Rng::with_seed(self.rates.seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ (what << 56) ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        Rng::with_seed(
+            self.rates.seed.wrapping_mul(0x2545_f491_4f6c_dd1d)
+                ^ (what << 56)
+                ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        )
     }
 
     /// What happens to the call with this number.
     pub fn at_call(&self, number: usize, operation: &str, elapsed: i64) -> Mishap {
         let rates = &self.rates;
         let mut rng = self.rng(1, number as u64);
-        let way = |rng: &mut Rng| TimeDelta::milliseconds(if rates.latency_millis == 0 { 0 } else { rng.i64(0..=rates.latency_millis) });
+        let way = |rng: &mut Rng| {
+            TimeDelta::milliseconds(if rates.latency_millis == 0 {
+                0
+            } else {
+                rng.i64(0..=rates.latency_millis)
+            })
+        };
         let (there, back) = (way(&mut rng), way(&mut rng));
         let fault = match &self.listed {
             _ if rates.denied == Some(operation) => Some(Fault::Denied),
-            _ if rates.outage.is_some_and(|outage| outage.operation == operation && (outage.from..outage.from + outage.length).contains(&elapsed)) => {
+            _ if rates.outage.is_some_and(|outage| {
+                outage.operation == operation
+                    && (outage.from..outage.from + outage.length).contains(&elapsed)
+            }) =>
+            {
                 Some(Fault::Throttled)
             }
             Some(listed) => listed.get(&number).cloned(),
@@ -85,14 +115,20 @@ impl Mishaps {
         let mut rng = self.rng(2, number);
         let killed_after = (rng.f64() < self.rates.kill).then(|| (rng.usize(1..16), rng.bool()));
         let frozen = (rng.f64() < self.rates.freeze).then(|| (rng.usize(1..12), rng.i64(1..90)));
-        Disturbance { killed_after, frozen }
+        Disturbance {
+            killed_after,
+            frozen,
+        }
     }
 }
 
 fn draw_fault(rng: &mut Rng, operation: &str) -> Fault {
     let pages = matches!(
         operation,
-        "DescribeInstances" | "DescribeSpotInstanceRequests" | "DescribeAutoScalingInstances" | "DescribeAutoScalingGroups"
+        "DescribeInstances"
+            | "DescribeSpotInstanceRequests"
+            | "DescribeAutoScalingInstances"
+            | "DescribeAutoScalingGroups"
     );
     match rng.u8(0..20) {
         0..=4 => Fault::Throttled,
@@ -104,8 +140,13 @@ fn draw_fault(rng: &mut Rng, operation: &str) -> Fault {
         14 => Fault::Latency(TimeDelta::seconds(rng.i64(1..11))),
         15..=16 if pages => Fault::EmptyPage,
         17 if pages => Fault::RepeatedToken,
-        18 if operation == "RecordLifecycleActionHeartbeat" || operation == "CompleteLifecycleAction" => {
-            Fault::CodeAndMessage("ValidationError", "No active Lifecycle Action found with instance ID i-0".into())
+        18 if operation == "RecordLifecycleActionHeartbeat"
+            || operation == "CompleteLifecycleAction" =>
+        {
+            Fault::CodeAndMessage(
+                "ValidationError",
+                "No active Lifecycle Action found with instance ID i-0".into(),
+            )
         }
         _ => Fault::Throttled,
     }

@@ -1,9 +1,11 @@
 //! The simulation: histories of a whole small account, played out by the real function over the in-memory AWS, with
 //! everything that goes wrong in between. A seed is a history; the same seed is always the same history.
 //!
-//! `script` is a history as data (`draw` makes it from a seed), `life` acts out managers and workers, `strays` what
-//! was there before and what comes by the way, `trigger` the queue and the runs, `mishaps` what goes wrong,
-//! `truth` what the world knows, `checker` and `judge` hold the function to its promises:
+//! `script` is a history as data (`draw` makes it from a seed); `play` acts it out: `setting` is the world before it
+//! begins, `life` and `births` are the managers and what they make, `strays` what was there before and what comes by
+//! the way, `trigger` and `runs` the queue and the invocations, `mishaps` what goes wrong. `truth` is what the world
+//! knows; `checker` and `drains` (at every write), `judge` (after every pass) and `rest` (in the end) hold the function
+//! to its promises:
 //!
 //! 1. nothing with a live owner is deleted;
 //! 2. nothing protected, too young or foreign is touched;
@@ -16,14 +18,19 @@
 //! What bounds the speed is the SDK: about a tenth of a millisecond a call in the test profile, most of it signing,
 //! building and reading requests; so worlds are small (draw.rs says how) and histories many.
 
+mod births;
 mod checker;
+mod drains;
 mod draw;
 mod judge;
 mod life;
 mod messages;
 mod mishaps;
 mod play;
+mod rest;
+mod runs;
 mod script;
+mod setting;
 mod shrink;
 mod strays;
 mod trigger;
@@ -52,7 +59,10 @@ fn play_aloud(seed: u64) -> Report {
 /// A failing seed as it is shown: the promise, the shortest history found, and its timeline.
 fn show(seed: u64, report: &Report) {
     let promise = report.violations[0].promise;
-    println!("seed {seed} breaks promise {promise}: {}", report.violations[0].what);
+    println!(
+        "seed {seed} breaks promise {promise}: {}",
+        report.violations[0].what
+    );
     let (script, shrunk) = shrink::shrink(draw::script(seed), promise);
     println!("\nthe shortest history found:\n{script:#?}\n");
     print_timeline(&shrunk);
@@ -60,7 +70,10 @@ fn show(seed: u64, report: &Report) {
 
 /// The timeline, up to the end or to the last broken promise.
 fn print_timeline(report: &Report) {
-    let last = report.timeline.iter().rposition(|(_, line)| line.starts_with("!!"));
+    let last = report
+        .timeline
+        .iter()
+        .rposition(|(_, line)| line.starts_with("!!"));
     let shown = last.map_or(report.timeline.len(), |last| last + 1);
     for (at, line) in &report.timeline[..shown] {
         println!("{} {line}", at.format("%d %H:%M:%S%.3f"));
@@ -68,7 +81,12 @@ fn print_timeline(report: &Report) {
 }
 
 /// Plays seeds on two threads; returns those that break a promise, with the promise and its words.
-fn play_many(first: u64, count: u64, loud: bool, stop_at_first: bool) -> BTreeMap<u64, (u8, String)> {
+fn play_many(
+    first: u64,
+    count: u64,
+    loud: bool,
+    stop_at_first: bool,
+) -> BTreeMap<u64, (u8, String)> {
     let begun = Instant::now();
     let next = AtomicU64::new(first);
     let (passes, calls) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -87,9 +105,15 @@ fn play_many(first: u64, count: u64, loud: bool, stop_at_first: bool) -> BTreeMa
                     calls.fetch_add(report.calls as u64, Ordering::Relaxed);
                     if let Some(violation) = report.violations.first() {
                         if loud {
-                            println!("seed {seed}: promise {}: {}", violation.promise, violation.what);
+                            println!(
+                                "seed {seed}: promise {}: {}",
+                                violation.promise, violation.what
+                            );
                         }
-                        failures.lock().expect("unpoisoned").insert(seed, (violation.promise, violation.what.clone()));
+                        failures
+                            .lock()
+                            .expect("unpoisoned")
+                            .insert(seed, (violation.promise, violation.what.clone()));
                     }
                     let done = seed + 1 - first;
                     if loud && done % 500 == 0 {
@@ -103,7 +127,10 @@ fn play_many(first: u64, count: u64, loud: bool, stop_at_first: bool) -> BTreeMa
     if loud {
         let seconds = begun.elapsed().as_secs_f64();
         let (passes, calls) = (passes.into_inner(), calls.into_inner());
-        println!("{count} seeds in {seconds:.1} s ({:.0} seeds/s): {passes} passes, {calls} calls", count as f64 / seconds);
+        println!(
+            "{count} seeds in {seconds:.1} s ({:.0} seeds/s): {passes} passes, {calls} calls",
+            count as f64 / seconds
+        );
     }
     failures.into_inner().expect("unpoisoned")
 }
@@ -114,7 +141,11 @@ fn two_hundred_seeds_keep_every_promise() {
     if let Some(seed) = failures.keys().next() {
         show(*seed, &play(*seed));
     }
-    assert!(failures.is_empty(), "{} of 200 seeds break a promise: {failures:#?}", failures.len());
+    assert!(
+        failures.is_empty(),
+        "{} of 200 seeds break a promise: {failures:#?}",
+        failures.len()
+    );
 }
 
 #[test]
@@ -133,21 +164,37 @@ fn sim_many() {
         let report = play_aloud(seed);
         if report.violations.is_empty() {
             print_timeline(&report);
-            println!("seed {seed} keeps every promise: {} passes, {} calls", report.passes, report.calls);
+            println!(
+                "seed {seed} keeps every promise: {} passes, {} calls",
+                report.passes, report.calls
+            );
             return;
         }
         show(seed, &report);
         panic!("seed {seed} breaks a promise");
     }
-    let failures = play_many(number("FROM").unwrap_or(1), number("SEEDS").unwrap_or(10_000), true, false);
-    assert!(failures.is_empty(), "{} seeds break a promise: {:?}", failures.len(), failures.keys());
+    let failures = play_many(
+        number("FROM").unwrap_or(1),
+        number("SEEDS").unwrap_or(10_000),
+        true,
+        false,
+    );
+    assert!(
+        failures.is_empty(),
+        "{} seeds break a promise: {:?}",
+        failures.len(),
+        failures.keys()
+    );
 }
 
 /// For `tests/mutants/run`: stops at the first seed that breaks a promise, and says which.
 #[test]
 #[ignore = "make mutants"]
 fn first_broken_promise() {
-    let (from, count) = (number("FROM").unwrap_or(1), number("SEEDS").unwrap_or(10_000));
+    let (from, count) = (
+        number("FROM").unwrap_or(1),
+        number("SEEDS").unwrap_or(10_000),
+    );
     match play_many(from, count, false, true).first_key_value() {
         Some((seed, (promise, what))) => println!("CAUGHT seed={seed} promise={promise} {what}"),
         None => println!("SURVIVED {count} seeds"),

@@ -2,14 +2,14 @@
 //! interleaved by nothing but the clock; the checker watches every write and every pass.
 
 use super::checker::Checker;
-use super::script::{DrainMode, Script, Settings};
-use super::trigger::{Queued, Run};
-use super::truth::{Manager, Time, Truth, Violation, seconds};
-use crate::fake_aws::cases::{DEAD_LETTER_QUEUE, DOCUMENT, EXECUTOR, WORK_QUEUE};
+use super::runs::Run;
+use super::script::Script;
+use super::setting::{build_world, managers, set_variables};
+use super::trigger::Queued;
+use super::truth::{Time, Truth, Violation, seconds};
 use crate::fake_aws::faults::Mishap;
 use crate::fake_aws::views::Staleness;
-use crate::fake_aws::world::{LifecycleHook, Queue, World};
-use crate::fake_aws::{Clock, Fault, FakeAws};
+use crate::fake_aws::{Clock, FakeAws, Fault};
 use chrono::{TimeDelta, TimeZone, Utc};
 use lifecycle_reaper::handler::Handler;
 use std::collections::BTreeMap;
@@ -55,11 +55,21 @@ pub enum Happening {
     OtherHookCompletes(usize),
     ObserverLooks(usize),
     OldCommand(usize),
-    CommandStarts { id: String, instance_id: String },
+    CommandStarts {
+        id: String,
+        instance_id: String,
+    },
     /// A message reaches the queue.
-    Arrives { body: String, kind: MessageKind },
+    Arrives {
+        body: String,
+        kind: MessageKind,
+    },
     /// An event invokes the function itself.
-    Direct { body: String, kind: MessageKind, attempt: u8 },
+    Direct {
+        body: String,
+        kind: MessageKind,
+        attempt: u8,
+    },
     Sweep,
     Noise(usize),
     /// Everything that goes wrong stops.
@@ -99,12 +109,18 @@ pub struct Report {
 impl Play {
     pub fn new(script: Script) -> Self {
         // Well after the year's beginning; the past of the script begins days before.
-        let start = Utc.with_ymd_and_hms(2025, 6, 1, 12, 0, 0).single().expect("a real moment");
+        let start = Utc
+            .with_ymd_and_hms(2025, 6, 1, 12, 0, 0)
+            .single()
+            .expect("a real moment");
         let clock = Clock::starting_at(start - TimeDelta::hours(60));
         let world = build_world(&script, clock);
         let aws = FakeAws::new(world);
         set_variables(&aws, &script);
-        let truth = Arc::new(Mutex::new(Truth { managers: managers(&script), ..Truth::default() }));
+        let truth = Arc::new(Mutex::new(Truth {
+            managers: managers(&script),
+            ..Truth::default()
+        }));
         aws.world().witness = Some(Box::new(Checker::new(truth.clone(), &script, start)));
         let mut play = Self {
             script,
@@ -139,7 +155,8 @@ impl Play {
     /// Puts a happening on the agenda at so many seconds from the beginning.
     pub fn at(&mut self, time: i64, happening: Happening) {
         self.serial += 1;
-        self.agenda.insert((self.start + seconds(time), self.serial), happening);
+        self.agenda
+            .insert((self.start + seconds(time), self.serial), happening);
     }
 
     /// Puts a happening on the agenda so many seconds from now.
@@ -171,7 +188,8 @@ impl Play {
             if now >= quiet_from {
                 return Mishap::default();
             }
-            let mut mishap = faults.at_call(number, &request.operation, (now - start).num_seconds());
+            let mut mishap =
+                faults.at_call(number, &request.operation, (now - start).num_seconds());
             disturb(&mut truth, &faults, run, now, &mut mishap);
             if let Some(fault) = &mishap.fault {
                 truth.hits.insert(number, fault.clone());
@@ -182,7 +200,13 @@ impl Play {
         let rates = mishaps.rates;
         if rates.lag > 0.0 {
             let mut rng = fastrand::Rng::with_seed(rates.seed ^ 0x1a6);
-            let lag = move || if rng.f64() < rates.lag { TimeDelta::milliseconds(rng.i64(0..rates.lag_seconds * 1000)) } else { TimeDelta::zero() };
+            let lag = move || {
+                if rng.f64() < rates.lag {
+                    TimeDelta::milliseconds(rng.i64(0..rates.lag_seconds * 1000))
+                } else {
+                    TimeDelta::zero()
+                }
+            };
             self.aws.world().staleness = Some(Staleness::new(seconds(rates.lag_seconds), lag));
         }
         self.at(self.script.quiet_from, Happening::Quiet);
@@ -195,11 +219,20 @@ impl Play {
         loop {
             self.poll_runs();
             let next_happening = self.agenda.keys().next().map(|(time, _)| *time);
-            let next = [next_happening, self.next_trigger(), self.next_of_runs()].into_iter().flatten().min();
-            let Some(next) = next.filter(|next| *next <= end) else { break };
+            let next = [next_happening, self.next_trigger(), self.next_of_runs()]
+                .into_iter()
+                .flatten()
+                .min();
+            let Some(next) = next.filter(|next| *next <= end) else {
+                break;
+            };
             self.aws.clock.advance_to(next);
             self.aws.world().settle();
-            while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= next) {
+            while let Some(entry) = self
+                .agenda
+                .first_entry()
+                .filter(|entry| entry.key().0 <= next)
+            {
                 let happening = entry.remove();
                 self.happen(happening);
             }
@@ -219,7 +252,11 @@ impl Play {
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Arrives { body, kind } => self.enqueue(body, kind, 0),
-            Happening::Direct { body, kind, attempt } => self.invoke_directly(body, kind, attempt),
+            Happening::Direct {
+                body,
+                kind,
+                attempt,
+            } => self.invoke_directly(body, kind, attempt),
             Happening::CommandStarts { id, instance_id } => self.start_command(&id, &instance_id),
             Happening::Sweep => self.sweep(),
             Happening::Noise(index) => self.make_noise(index),
@@ -238,7 +275,13 @@ impl Play {
         let (outbox, visibility, kills, freezes, commands) = {
             let mut truth = self.truth();
             let truth = &mut *truth;
-            let taken = (&mut truth.outbox, &mut truth.visibility, &mut truth.kills, &mut truth.freezes, &mut truth.commands);
+            let taken = (
+                &mut truth.outbox,
+                &mut truth.visibility,
+                &mut truth.kills,
+                &mut truth.freezes,
+                &mut truth.commands,
+            );
             (
                 std::mem::take(taken.0),
                 std::mem::take(taken.1),
@@ -267,12 +310,23 @@ impl Play {
     fn report(self) -> Report {
         let mut world = self.aws.world();
         world.witness = None;
-        let mut timeline: Vec<_> = std::mem::take(&mut world.chronicle).into_iter().map(|note| (note.at, note.moment, note.what)).collect();
+        let mut timeline: Vec<_> = std::mem::take(&mut world.chronicle)
+            .into_iter()
+            .map(|note| (note.at, note.moment, note.what))
+            .collect();
         let mut truth = self.truth.lock().unwrap_or_else(PoisonError::into_inner);
         if self.tells_all || !truth.violations.is_empty() {
             timeline.extend(world.calls.iter().map(|call| {
-                let fault = call.fault.as_ref().map(|fault| format!("  [{fault:?}]")).unwrap_or_default();
-                (call.at, call.moment, format!("  run {}: {call}{fault}", call.run))
+                let fault = call
+                    .fault
+                    .as_ref()
+                    .map(|fault| format!("  [{fault:?}]"))
+                    .unwrap_or_default();
+                (
+                    call.at,
+                    call.moment,
+                    format!("  run {}: {call}{fault}", call.run),
+                )
             }));
             timeline.sort();
         }
@@ -281,89 +335,40 @@ impl Play {
             passes: self.passes,
             calls: truth.call_count,
             hits: std::mem::take(&mut truth.hits),
-            timeline: timeline.into_iter().map(|(at, _, line)| (at, line)).collect(),
+            timeline: timeline
+                .into_iter()
+                .map(|(at, _, line)| (at, line))
+                .collect(),
         }
     }
 }
 
 /// Kills or freezes the run at the call that the script says.
-fn disturb(truth: &mut Truth, mishaps: &super::mishaps::Mishaps, run: u64, now: Time, mishap: &mut Mishap) {
+fn disturb(
+    truth: &mut Truth,
+    mishaps: &super::mishaps::Mishaps,
+    run: u64,
+    now: Time,
+    mishap: &mut Mishap,
+) {
     let disturbance = mishaps.at_run(run);
     let calls = truth.busy_run(run);
-    if let Some((after, takes_effect)) = disturbance.killed_after.filter(|(after, _)| *after == calls) {
-        mishap.fault = Some(if takes_effect { Fault::EffectThenSilence } else { Fault::Hanging });
-        truth.kills.push((run, now + mishap.there + TimeDelta::milliseconds(1)));
+    if let Some((after, takes_effect)) = disturbance
+        .killed_after
+        .filter(|(after, _)| *after == calls)
+    {
+        mishap.fault = Some(if takes_effect {
+            Fault::EffectThenSilence
+        } else {
+            Fault::Hanging
+        });
+        truth
+            .kills
+            .push((run, now + mishap.there + TimeDelta::milliseconds(1)));
         debug_assert_eq!(after, calls);
     }
     if let Some((_, length)) = disturbance.frozen.filter(|(after, _)| *after == calls) {
         truth.freezes.push((run, now + seconds(length)));
         truth.disturbed.insert(run);
-    }
-}
-
-fn managers(script: &Script) -> Vec<Manager> {
-    let manager = |(number, manager): (usize, &super::script::ManagerScript)| Manager {
-        id: super::life::manager_id(number),
-        group: script.groups[manager.group].name.clone(),
-        born: None,
-        closes: None,
-        jobs: Vec::new(),
-        aborted: manager.agent == super::script::Agent::Idle,
-        undrained: false,
-        ended: None,
-        warned_by_spot: false,
-        stopped: false,
-        commands: 0,
-        noticed: None,
-    };
-    script.managers.iter().enumerate().map(manager).collect()
-}
-
-fn build_world(script: &Script, clock: Clock) -> World {
-    let mut world = World::empty(clock);
-    let Settings { heartbeat, global, page_size, .. } = script.settings;
-    world.page_size = page_size;
-    world.ssm.documents.insert(DOCUMENT.into());
-    for url in [WORK_QUEUE, DEAD_LETTER_QUEUE] {
-        let name = url.rsplit('/').next().unwrap_or_default().to_owned();
-        world.queues.insert(url.into(), Queue { url: url.into(), name, ..Queue::default() });
-    }
-    for group in &script.groups {
-        world.put_group(&group.name, HOOK);
-        let hooks = &mut world.groups.get_mut(&group.name).expect("just put").hooks;
-        let ours = hooks.get_mut(HOOK).expect("just put");
-        ours.heartbeat_timeout = seconds(heartbeat);
-        ours.global_timeout = seconds(global);
-        if group.other_hook.is_some() {
-            let theirs = LifecycleHook { name: OTHER_HOOK.into(), heartbeat_timeout: TimeDelta::hours(2), ..ours.clone() };
-            hooks.insert(OTHER_HOOK.into(), theirs);
-        }
-    }
-    world
-}
-
-fn set_variables(aws: &FakeAws, script: &Script) {
-    let settings = &script.settings;
-    let groups: Vec<&str> = script.groups.iter().map(|group| group.name.as_str()).collect();
-    aws.set("AUTO_SCALING_GROUPS", &groups.join(","));
-    aws.set("LIFECYCLE_HOOKS", HOOK);
-    aws.set("EXECUTOR_NAME", EXECUTOR);
-    aws.set("MODE", if settings.mode_plan { "plan" } else { "enforce" });
-    aws.set("WORK_QUEUE_URL", WORK_QUEUE);
-    aws.set("DEAD_LETTER_QUEUE_URL", DEAD_LETTER_QUEUE);
-    match settings.drain {
-        DrainMode::Ssm => aws.set("DRAIN_DOCUMENT", DOCUMENT),
-        DrainMode::Observe => aws.set("DRAIN", "observe"),
-        DrainMode::Off => aws.set("DRAIN", "off"),
-    }
-    aws.set("DRAIN_TIMEOUT_SECONDS", &settings.drain_timeout.to_string());
-    aws.set("GRACE_SECONDS", &settings.grace.to_string());
-    aws.set("WORKER_GRACE_SECONDS", &settings.worker_grace.to_string());
-    aws.set("MAX_DELETIONS", &settings.max_deletions.to_string());
-    if let Some(count) = settings.max_receive_count {
-        aws.set("MAX_RECEIVE_COUNT", &count.to_string());
-    }
-    if settings.eip_tag {
-        aws.set("EIP_TAG", "pool=ci");
     }
 }

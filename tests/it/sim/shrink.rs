@@ -21,7 +21,11 @@ pub fn shrink(script: Script, promise: u8) -> (Script, Report) {
                 return (best, report);
             }
             let replayed = Play::new(candidate.clone()).play();
-            if replayed.violations.iter().any(|violation| violation.promise == promise) {
+            if replayed
+                .violations
+                .iter()
+                .any(|violation| violation.promise == promise)
+            {
                 (best, report, shorter) = (candidate, replayed, true);
                 break;
             }
@@ -36,8 +40,19 @@ pub fn shrink(script: Script, promise: u8) -> (Script, Report) {
 /// The same script with the faults that were drawn written down one by one.
 fn with_listed_faults(script: Script, report: &Report) -> Script {
     let rates = script.mishaps.rates.clone();
-    let listed = Script { mishaps: Mishaps { rates, listed: Some(report.hits.clone()) }, ..script.clone() };
-    let same = Play::new(listed.clone()).play().violations.iter().map(|violation| violation.promise).eq(report.violations.iter().map(|violation| violation.promise));
+    let listed = Script {
+        mishaps: Mishaps {
+            rates,
+            listed: Some(report.hits.clone()),
+        },
+        ..script.clone()
+    };
+    let same = Play::new(listed.clone())
+        .play()
+        .violations
+        .iter()
+        .map(|violation| violation.promise)
+        .eq(report.violations.iter().map(|violation| violation.promise));
     if same { listed } else { script }
 }
 
@@ -83,14 +98,23 @@ fn candidates(script: &Script) -> Vec<Script> {
     add(&|script| script.settings.max_deletions = 100);
     add(&|script| script.settings.max_receive_count = None);
     add(&|script| script.settings.worker_grace = 0);
-    add(&|script| script.groups.iter_mut().for_each(|group| group.other_hook = None));
+    add(&|script| {
+        script
+            .groups
+            .iter_mut()
+            .for_each(|group| group.other_hook = None)
+    });
     for index in 0..listed(script) {
         add(&|script| forget_fault(script, index));
     }
     all
 }
 
-fn manager_candidates(index: usize, manager: &ManagerScript, add: &mut dyn FnMut(&dyn Fn(&mut Script))) {
+fn manager_candidates(
+    index: usize,
+    manager: &ManagerScript,
+    add: &mut dyn FnMut(&dyn Fn(&mut Script)),
+) {
     add(&|script| script.managers[index].workers.clear());
     add(&|script| script.managers[index].addresses.clear());
     add(&|script| script.managers[index].stopped = None);
@@ -101,21 +125,37 @@ fn manager_candidates(index: usize, manager: &ManagerScript, add: &mut dyn FnMut
         add(&|script| script.managers[index].workers[worker].spot = None);
     }
     if let Some(end) = manager.end {
-        let plain = super::script::End { duplicates: 0, tells_success: false, tells_state: false, tells_command: false, ..end };
+        let plain = super::script::End {
+            duplicates: 0,
+            tells_success: false,
+            tells_state: false,
+            tells_command: false,
+            ..end
+        };
         add(&|script| script.managers[index].end = Some(plain));
     }
 }
 
 fn listed(script: &Script) -> usize {
-    script.mishaps.listed.as_ref().map_or(0, std::collections::BTreeMap::len)
+    script
+        .mishaps
+        .listed
+        .as_ref()
+        .map_or(0, std::collections::BTreeMap::len)
 }
 
 /// Leaves out one half of the listed faults.
 fn halve(script: &mut Script, half: usize) {
-    let Some(listed) = &mut script.mishaps.listed else { return };
+    let Some(listed) = &mut script.mishaps.listed else {
+        return;
+    };
     let middle = listed.len() / 2;
     let keys: Vec<usize> = listed.keys().copied().collect();
-    let gone = if half == 0 { &keys[..middle] } else { &keys[middle..] };
+    let gone = if half == 0 {
+        &keys[..middle]
+    } else {
+        &keys[middle..]
+    };
     gone.iter().for_each(|key| drop(listed.remove(key)));
 }
 

@@ -22,51 +22,139 @@ impl Play {
         use StrayKind::*;
         let named = machine_name("old1", EXECUTOR, born, 0xa000 + index as u32);
         match stray.kind {
-            WorkerOfLongGone => self.stray_worker(index, born, Some(LONG_GONE), &named, Owner::LongGone, |_| {}),
+            WorkerOfLongGone => self.stray_worker(
+                index,
+                born,
+                Some(LONG_GONE),
+                &named,
+                Owner::LongGone,
+                |_| {},
+            ),
             StoppedWorkerOfLongGone => {
-                self.stray_worker(index, born, Some(LONG_GONE), &named, Owner::LongGone, |worker| worker.state = InstanceState::Stopped);
+                self.stray_worker(
+                    index,
+                    born,
+                    Some(LONG_GONE),
+                    &named,
+                    Owner::LongGone,
+                    |worker| worker.state = InstanceState::Stopped,
+                );
             }
-            KeptWorkerOfLongGone => self.stray_worker(index, born, Some(LONG_GONE), &named, Owner::LongGone, |worker| {
-                worker.tags.insert("lifecycle-reaper:keep".into(), String::new());
-            }),
-            ProtectedWorkerOfLongGone => self.stray_worker(index, born, Some(LONG_GONE), &named, Owner::LongGone, |worker| {
-                worker.termination_protection = true;
-                worker.zone = "eu-west-1p".into();
-            }),
+            KeptWorkerOfLongGone => self.stray_worker(
+                index,
+                born,
+                Some(LONG_GONE),
+                &named,
+                Owner::LongGone,
+                |worker| {
+                    worker
+                        .tags
+                        .insert("lifecycle-reaper:keep".into(), String::new());
+                },
+            ),
+            ProtectedWorkerOfLongGone => self.stray_worker(
+                index,
+                born,
+                Some(LONG_GONE),
+                &named,
+                Owner::LongGone,
+                |worker| {
+                    worker.termination_protection = true;
+                    worker.zone = "eu-west-1p".into();
+                },
+            ),
             WorkerOfNobody => {
                 let parent = if index % 2 == 0 { "" } else { "unknown" };
                 self.stray_worker(index, born, Some(parent), &named, Owner::Nobody, |_| {});
             }
             ForeignWorker => {
                 let theirs = machine_name("fr1", "ci-linux-gpu", born, index as u32);
-                self.stray_worker(index, born, Some(LONG_GONE), &theirs, Owner::Foreign, |_| {});
+                self.stray_worker(
+                    index,
+                    born,
+                    Some(LONG_GONE),
+                    &theirs,
+                    Owner::Foreign,
+                    |_| {},
+                );
             }
             UntaggedWorker => self.stray_worker(index, born, None, &named, Owner::LongGone, |_| {}),
             OldKey => self.stray_key(&named, born, Owner::LongGone, true, false),
             KeptKey => self.stray_key(&named, born, Owner::LongGone, true, true),
-            NeighbourKey(which) => self.stray_key(&neighbour(which, born, index), born, Owner::Foreign, false, false),
+            NeighbourKey(which) => self.stray_key(
+                &neighbour(which, born, index),
+                born,
+                Owner::Foreign,
+                false,
+                false,
+            ),
             OpenSpotRequest => self.stray_spot(index, &named, born, Owner::LongGone),
-            NeighbourSpotRequest => self.stray_spot(index, &neighbour(index as u8, born, index), born, Owner::Foreign),
-            AddressOfLongGone => self.stray_address(index, born, &[("lifecycle-reaper:owner", LONG_GONE)], Owner::LongGone, false),
+            NeighbourSpotRequest => self.stray_spot(
+                index,
+                &neighbour(index as u8, born, index),
+                born,
+                Owner::Foreign,
+            ),
+            AddressOfLongGone => self.stray_address(
+                index,
+                born,
+                &[("lifecycle-reaper:owner", LONG_GONE)],
+                Owner::LongGone,
+                false,
+            ),
             AddressOfLongGoneTimed => {
                 let time = born.timestamp().to_string();
-                let tags = [("lifecycle-reaper:owner", LONG_GONE), ("lifecycle-reaper:allocated-at", time.as_str())];
+                let tags = [
+                    ("lifecycle-reaper:owner", LONG_GONE),
+                    ("lifecycle-reaper:allocated-at", time.as_str()),
+                ];
                 self.stray_address(index, born, &tags, Owner::LongGone, false);
             }
-            ForeignAddress => self.stray_address(index, born, &[("pool", "ci-other"), ("Name", "ci")], Owner::Foreign, false),
-            ServiceAddress => self.stray_address(index, born, &[("lifecycle-reaper:owner", LONG_GONE)], Owner::Foreign, true),
+            ForeignAddress => self.stray_address(
+                index,
+                born,
+                &[("pool", "ci-other"), ("Name", "ci")],
+                Owner::Foreign,
+                false,
+            ),
+            ServiceAddress => self.stray_address(
+                index,
+                born,
+                &[("lifecycle-reaper:owner", LONG_GONE)],
+                Owner::Foreign,
+                true,
+            ),
             PoolAddress => {
-                let owner = if self.script.settings.eip_tag { Owner::LongGone } else { Owner::Foreign };
+                let owner = if self.script.settings.eip_tag {
+                    Owner::LongGone
+                } else {
+                    Owner::Foreign
+                };
                 self.stray_address(index, born, &[("pool", "ci")], owner, false);
             }
         }
     }
 
-    fn stray_worker(&mut self, index: usize, born: Time, parent: Option<&str>, key: &str, owner: Owner, change: impl Fn(&mut Instance)) {
+    fn stray_worker(
+        &mut self,
+        index: usize,
+        born: Time,
+        parent: Option<&str>,
+        key: &str,
+        owner: Owner,
+        change: impl Fn(&mut Instance),
+    ) {
         let id = format!("i-0c{index:015x}");
-        let mut worker = Instance { launched: born, attached: Some(born), key_name: Some(key.into()), ..Instance::running(&id, born) };
+        let mut worker = Instance {
+            launched: born,
+            attached: Some(born),
+            key_name: Some(key.into()),
+            ..Instance::running(&id, born)
+        };
         if let Some(parent) = parent {
-            worker.tags.insert("gitlab-runner-parent-id".into(), parent.into());
+            worker
+                .tags
+                .insert("gitlab-runner-parent-id".into(), parent.into());
         }
         change(&mut worker);
         let kept = worker.tags.contains_key("lifecycle-reaper:keep");
@@ -75,7 +163,16 @@ impl Play {
         }
         let named = owner == Owner::LongGone;
         self.aws.world().ec2.instances.insert(id.clone(), worker);
-        self.truth().things.insert(id, Thing { kind: Kind::Worker, owner, born, kept, named });
+        self.truth().things.insert(
+            id,
+            Thing {
+                kind: Kind::Worker,
+                owner,
+                born,
+                kept,
+                named,
+            },
+        );
     }
 
     fn stray_key(&mut self, name: &str, born: Time, owner: Owner, named: bool, kept: bool) {
@@ -89,7 +186,16 @@ impl Play {
             }
             id
         };
-        self.truth().things.insert(id, Thing { kind: Kind::Key, owner, born, kept, named });
+        self.truth().things.insert(
+            id,
+            Thing {
+                kind: Kind::Key,
+                owner,
+                born,
+                kept,
+                named,
+            },
+        );
     }
 
     fn stray_spot(&mut self, index: usize, name: &str, born: Time, owner: Owner) {
@@ -97,18 +203,47 @@ impl Play {
         {
             let mut world = self.aws.world();
             world.put_spot(&id, "open", Some(name), seconds(0));
-            world.ec2.spot_requests.get_mut(&id).expect("just put").created = Some(born);
+            world
+                .ec2
+                .spot_requests
+                .get_mut(&id)
+                .expect("just put")
+                .created = Some(born);
         }
         let named = owner == Owner::LongGone;
-        self.truth().things.insert(id, Thing { kind: Kind::Spot, owner, born, kept: false, named });
+        self.truth().things.insert(
+            id,
+            Thing {
+                kind: Kind::Spot,
+                owner,
+                born,
+                kept: false,
+                named,
+            },
+        );
     }
 
-    fn stray_address(&mut self, index: usize, born: Time, tags: &[(&str, &str)], owner: Owner, by_service: bool) {
+    fn stray_address(
+        &mut self,
+        index: usize,
+        born: Time,
+        tags: &[(&str, &str)],
+        owner: Owner,
+        by_service: bool,
+    ) {
         let id = format!("eipalloc-0c{index:014x}");
-        let tags: Tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let tags: Tags = tags
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
         self.put_address(&id, tags, owner, false);
         let mut world = self.aws.world();
-        world.ec2.addresses.get_mut(&id).expect("just put").service_managed = by_service.then(|| "nat".into());
+        world
+            .ec2
+            .addresses
+            .get_mut(&id)
+            .expect("just put")
+            .service_managed = by_service.then(|| "nat".into());
         drop(world);
         self.truth().things.get_mut(&id).expect("just put").born = born;
     }
@@ -125,18 +260,46 @@ impl Play {
         let someone = "i-0d44dd44dd44dd440";
         let token = token_of(999, HOOK);
         let (body, kind) = match kind {
-            NoiseKind::TestNotification => (messages::test_notification(&group, now).to_string(), MessageKind::Irrelevant),
+            NoiseKind::TestNotification => (
+                messages::test_notification(&group, now).to_string(),
+                MessageKind::Irrelevant,
+            ),
             NoiseKind::LaunchTransition => {
-                let event = messages::lifecycle_event("LAUNCHING", &group, "ours-launch", someone, &token, now);
+                let event = messages::lifecycle_event(
+                    "LAUNCHING",
+                    &group,
+                    "ours-launch",
+                    someone,
+                    &token,
+                    now,
+                );
                 (event.to_string(), MessageKind::Irrelevant)
             }
-            NoiseKind::OtherGroup => (messages::hook_message("web-asg", HOOK, someone, &token, now).to_string(), MessageKind::Irrelevant),
-            NoiseKind::OtherHook => (messages::hook_message(&group, OTHER_HOOK, someone, &token, now).to_string(), MessageKind::Irrelevant),
-            NoiseKind::NotJson => ("{\"AutoScalingGroupName\": \"ci-lin".into(), MessageKind::Unreadable),
-            NoiseKind::BadInstanceId => (messages::hook_message(&group, HOOK, "i-*", &token, now).to_string(), MessageKind::Unreadable),
-            NoiseKind::RebalanceRecommendation => (messages::rebalance(someone, now).to_string(), MessageKind::Irrelevant),
+            NoiseKind::OtherGroup => (
+                messages::hook_message("web-asg", HOOK, someone, &token, now).to_string(),
+                MessageKind::Irrelevant,
+            ),
+            NoiseKind::OtherHook => (
+                messages::hook_message(&group, OTHER_HOOK, someone, &token, now).to_string(),
+                MessageKind::Irrelevant,
+            ),
+            NoiseKind::NotJson => (
+                "{\"AutoScalingGroupName\": \"ci-lin".into(),
+                MessageKind::Unreadable,
+            ),
+            NoiseKind::BadInstanceId => (
+                messages::hook_message(&group, HOOK, "i-*", &token, now).to_string(),
+                MessageKind::Unreadable,
+            ),
+            NoiseKind::RebalanceRecommendation => (
+                messages::rebalance(someone, now).to_string(),
+                MessageKind::Irrelevant,
+            ),
             lie => match living {
-                Some(number) => (lie_about(lie, &group, number, &token, now), MessageKind::Lie),
+                Some(number) => (
+                    lie_about(lie, &group, number, &token, now),
+                    MessageKind::Lie,
+                ),
                 None => return,
             },
         };
@@ -145,8 +308,18 @@ impl Play {
 }
 
 fn healthy(world: &World, id: &str) -> bool {
-    let in_service = world.groups.values().any(|group| group.members.get(id).is_some_and(|member| member.state == "InService"));
-    in_service && world.ec2.instances.get(id).is_some_and(|instance| instance.state == InstanceState::Running)
+    let in_service = world.groups.values().any(|group| {
+        group
+            .members
+            .get(id)
+            .is_some_and(|member| member.state == "InService")
+    });
+    in_service
+        && world
+            .ec2
+            .instances
+            .get(id)
+            .is_some_and(|instance| instance.state == InstanceState::Running)
 }
 
 fn lie_about(kind: NoiseKind, group: &str, number: usize, token: &str, now: Time) -> String {

@@ -1,23 +1,12 @@
-//! The trigger: the queue with its event-source mapping, direct invocations with their retries, and the runs of the
-//! function, of which any may be killed, frozen or timed out.
+//! The trigger: the queue with its event-source mapping, and direct invocations with their retries.
 
-use super::checker::OWN_REFUSAL;
 use super::messages;
 use super::play::{Happening, MessageKind, Play};
 use super::truth::{Outgoing, Time, seconds};
 use crate::fake_aws::cases::{DEAD_LETTER_QUEUE, DOCUMENT, WORK_QUEUE};
-use crate::fake_aws::clock::Woken;
-use crate::fake_aws::function::FUNCTION_ARN;
 use crate::fake_aws::world::Fate;
 use chrono::TimeDelta;
-use lifecycle_reaper::aws::Aws;
-use lifecycle_reaper::handler::{Handler, Invocation};
-use serde_json::{Value, json};
-use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use serde_json::json;
 
 /// A message in the work queue.
 #[derive(Clone, Debug)]
@@ -32,22 +21,6 @@ pub struct Queued {
     pub receipt: String,
     /// A second copy that the queue delivers although the first was deleted.
     pub ghost: bool,
-}
-
-type Reply = Pin<Box<dyn Future<Output = Result<Value, String>>>>;
-
-/// One invocation of the function.
-pub struct Run {
-    pub number: u64,
-    pub deadline: Time,
-    future: Reply,
-    woken: Arc<Woken>,
-    waker: Waker,
-    handler: Arc<Handler>,
-    pub frozen_until: Option<Time>,
-    /// The messages that it was given: id and receipt handle.
-    pub records: Vec<(String, String, MessageKind)>,
-    pub direct: Option<(String, MessageKind, u8)>,
 }
 
 impl Play {
@@ -65,13 +38,31 @@ impl Play {
 
     /// Sends a message on its way to the queue: now or later, once or more.
     pub fn send(&mut self, body: String, kind: MessageKind, duplicates: u8) {
-        let mut rng = fastrand::Rng::with_seed(self.script.seed ^ body.len() as u64 ^ self.now().timestamp() as u64);
+        let mut rng = fastrand::Rng::with_seed(
+            self.script.seed ^ body.len() as u64 ^ self.now().timestamp() as u64,
+        );
         let quiet = self.now() >= self.start + seconds(self.script.quiet_from);
-        let delay = if quiet { 0 } else { rng.i64(0..=self.script.trigger.delay) };
-        self.later(delay, Happening::Arrives { body: body.clone(), kind: kind.clone() });
+        let delay = if quiet {
+            0
+        } else {
+            rng.i64(0..=self.script.trigger.delay)
+        };
+        self.later(
+            delay,
+            Happening::Arrives {
+                body: body.clone(),
+                kind: kind.clone(),
+            },
+        );
         for _ in 0..duplicates {
             let delay = rng.i64(0..1800);
-            self.later(delay, Happening::Arrives { body: body.clone(), kind: kind.clone() });
+            self.later(
+                delay,
+                Happening::Arrives {
+                    body: body.clone(),
+                    kind: kind.clone(),
+                },
+            );
         }
     }
 
@@ -96,7 +87,13 @@ impl Play {
         if message.queue == WORK_QUEUE {
             if self.truth().queue_runs.contains(&message.run) {
                 // Lambda would see a loop, and stop it after some sixteen rounds.
-                self.violate(4, format!("run {} puts a message back on the queue that triggered it", message.run));
+                self.violate(
+                    4,
+                    format!(
+                        "run {} puts a message back on the queue that triggered it",
+                        message.run
+                    ),
+                );
             }
             let kind = self.kind_of(&message.body);
             self.enqueue(message.body, kind, message.delay);
@@ -110,7 +107,11 @@ impl Play {
         if body.contains("Scheduled Event") || body.contains("\"sweep\"") {
             return MessageKind::Sweep;
         }
-        let named = self.truth().managers.iter().position(|manager| body.contains(&manager.id));
+        let named = self
+            .truth()
+            .managers
+            .iter()
+            .position(|manager| body.contains(&manager.id));
         match named {
             Some(number) if body.contains("TERMINATING") => MessageKind::Terminate(number),
             Some(number) => MessageKind::Reap(number),
@@ -120,7 +121,11 @@ impl Play {
 
     pub fn change_visibility(&mut self, receipt: &str, delay: i64) {
         let now = self.now();
-        if let Some(message) = self.queue.iter_mut().find(|message| message.receipt == receipt) {
+        if let Some(message) = self
+            .queue
+            .iter_mut()
+            .find(|message| message.receipt == receipt)
+        {
             message.visible = now + seconds(delay);
         }
     }
@@ -130,7 +135,10 @@ impl Play {
         if self.queue_runs() >= self.script.trigger.concurrency {
             return None;
         }
-        self.queue.iter().map(|message| message.visible.max(self.now())).min()
+        self.queue
+            .iter()
+            .map(|message| message.visible.max(self.now()))
+            .min()
     }
 
     fn queue_runs(&self) -> usize {
@@ -142,7 +150,10 @@ impl Play {
         while self.queue_runs() < self.script.trigger.concurrency {
             let now = self.now();
             self.dead_letter(now);
-            let visible: Vec<usize> = (0..self.queue.len()).filter(|index| self.queue[*index].visible <= now).take(self.script.trigger.batch_size).collect();
+            let visible: Vec<usize> = (0..self.queue.len())
+                .filter(|index| self.queue[*index].visible <= now)
+                .take(self.script.trigger.batch_size)
+                .collect();
             if visible.is_empty() {
                 return;
             }
@@ -156,23 +167,45 @@ impl Play {
                 message.receives += 1;
                 message.receipt = format!("{}#{}", message.id, message.receives);
                 message.visible = now + seconds(visibility);
-                payload.push(messages::sqs_record(&message.id, &message.receipt, &message.body, message.receives, message.sent));
-                records.push((message.id.clone(), message.receipt.clone(), message.kind.clone()));
+                payload.push(messages::sqs_record(
+                    &message.id,
+                    &message.receipt,
+                    &message.body,
+                    message.receives,
+                    message.sent,
+                ));
+                records.push((
+                    message.id.clone(),
+                    message.receipt.clone(),
+                    message.kind.clone(),
+                ));
             }
             for (_, _, kind) in &records {
                 self.notice(kind);
             }
-            self.begin(number, json!({"Records": payload}).to_string(), records, None);
+            self.begin(
+                number,
+                json!({"Records": payload}).to_string(),
+                records,
+                None,
+            );
         }
     }
 
     /// The queue's own redrive policy.
     fn dead_letter(&mut self, now: Time) {
-        let Some(max) = self.script.settings.max_receive_count else { return };
-        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.queue).into_iter().partition(|message| message.visible <= now && message.receives >= max);
+        let Some(max) = self.script.settings.max_receive_count else {
+            return;
+        };
+        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.queue)
+            .into_iter()
+            .partition(|message| message.visible <= now && message.receives >= max);
         self.queue = kept;
         for message in gone {
-            self.aws.world().note(format!("the queue gives up on {} ({:?})", message.id, message.kind));
+            self.aws.world().note(format!(
+                "the queue gives up on {} ({:?})",
+                message.id, message.kind
+            ));
             self.check_given_up(&message);
             self.truth().buried.insert(message.body);
         }
@@ -191,7 +224,8 @@ impl Play {
         let now = self.now();
         // A scheduled event may get lost, as long as things go wrong at all.
         let mut rng = fastrand::Rng::with_seed(self.script.seed ^ now.timestamp() as u64);
-        let quiet = now >= self.start + seconds(self.script.quiet_from) || self.script.mishaps.are_none();
+        let quiet =
+            now >= self.start + seconds(self.script.quiet_from) || self.script.mishaps.are_none();
         if !quiet && rng.f64() < 0.15 {
             self.aws.world().note("a sweep is lost");
             return;
@@ -203,192 +237,70 @@ impl Play {
         self.notice(&kind);
         self.next_run += 1;
         let number = self.next_run;
-        self.begin(number, body.clone(), Vec::new(), Some((body, kind, attempt)));
-    }
-
-    fn begin(&mut self, number: u64, payload: String, records: Vec<(String, String, MessageKind)>, direct: Option<(String, MessageKind, u8)>) {
-        let now = self.now();
-        let skew = seconds(self.script.trigger.skew);
-        let deadline = now + seconds(self.script.trigger.function_timeout);
-        let handler = self.idle.pop().unwrap_or_else(|| Arc::new(Handler::new(self.aws.config(), Aws::new(self.aws.sdk_config_skewed(skew)))));
-        let invocation = Invocation {
-            request_id: format!("{number:08x}-0000-4000-8000-0000000000aa"),
-            function_arn: FUNCTION_ARN.into(),
-            deadline: deadline + skew,
-            trace_id: None,
-        };
-        let what = match &direct {
-            Some((_, kind, attempt)) => format!("directly, attempt {attempt}: {kind:?}"),
-            None => records.iter().map(|(id, _, kind)| format!("{kind:?} ({})", &id[..8])).collect::<Vec<_>>().join(", "),
-        };
-        self.aws.world().note(format!("run {number} begins: {what}"));
-        let of_run = handler.clone();
-        let future: Reply = Box::pin(async move { of_run.handle(&payload, &invocation).await.map_err(|fault| fault.to_string()) });
-        let woken = Woken::yes();
-        let waker = Waker::from(woken.clone());
-        self.passes += 1;
-        if direct.is_none() {
-            self.truth().queue_runs.insert(number);
-        }
-        self.runs.push(Run { number, deadline, future, woken, waker, handler, frozen_until: None, records, direct });
-    }
-
-    /// When a run next needs attention: a timer, its deadline.
-    pub fn next_of_runs(&self) -> Option<Time> {
-        let deadline = self.runs.iter().map(|run| run.deadline).min();
-        let timer = if self.runs.is_empty() { None } else { self.aws.clock.next_wake_up() };
-        [deadline, timer].into_iter().flatten().min()
-    }
-
-    /// Polls every run that can go on, until none can.
-    pub fn poll_runs(&mut self) {
-        let mut index = 0;
-        let mut idle_rounds = 0;
-        while !self.runs.is_empty() && idle_rounds < self.runs.len() {
-            index %= self.runs.len();
-            let now = self.now();
-            let run = &mut self.runs[index];
-            if now >= run.deadline {
-                let number = run.number;
-                self.kill(number, "runs into its timeout");
-                idle_rounds = 0;
-                continue;
-            }
-            if run.frozen_until.is_some_and(|until| until > now) || !run.woken.take() {
-                index += 1;
-                idle_rounds += 1;
-                continue;
-            }
-            self.poll(index);
-            self.follow_up();
-            self.trigger();
-            idle_rounds = 0;
-        }
-    }
-
-    fn poll(&mut self, index: usize) {
-        let run = &mut self.runs[index];
-        self.aws.world().run = run.number;
-        let mut context = Context::from_waker(&run.waker);
-        let polled = catch_unwind(AssertUnwindSafe(|| run.future.as_mut().poll(&mut context)));
-        match polled {
-            Ok(Poll::Pending) => {}
-            Ok(Poll::Ready(reply)) => {
-                let run = self.runs.remove(index);
-                self.finish(run, reply);
-            }
-            Err(_) => {
-                let run = self.runs.remove(index);
-                self.violate(0, format!("run {} panics", run.number));
-            }
-        }
-    }
-
-    pub fn freeze(&mut self, number: u64, until: Time) {
-        let Some(run) = self.runs.iter_mut().find(|run| run.number == number) else { return };
-        run.frozen_until = Some(until);
-        self.aws.world().note(format!("run {number} freezes until {}", until.format("%H:%M:%S")));
-        self.at_time(until, Happening::Thaw(number));
-    }
-
-    pub fn thaw(&mut self, number: u64) {
-        if let Some(run) = self.runs.iter_mut().find(|run| run.number == number) {
-            run.frozen_until = None;
-            std::task::Wake::wake_by_ref(&run.woken);
-        }
-    }
-
-    /// Ends a run in the middle. Its messages come back when their visibility ends; a direct one is tried again.
-    pub fn kill(&mut self, number: u64, how: &str) {
-        let Some(index) = self.runs.iter().position(|run| run.number == number) else { return };
-        let run = self.runs.remove(index);
-        self.follow_up();
-        self.aws.world().note(format!("run {number} {how}"));
-        if how != "is killed" && !self.truth().disturbed.contains(&number) {
-            self.violate(0, format!("run {number} was not disturbed and runs into its timeout"));
-        }
-        if let Some((body, kind, attempt)) = run.direct {
-            self.retry_directly(body, kind, attempt);
-        }
+        self.begin(
+            number,
+            body.clone(),
+            Vec::new(),
+            Some((body, kind, attempt)),
+        );
     }
 
     /// Lambda tries an asynchronous event three times.
-    fn retry_directly(&mut self, body: String, kind: MessageKind, attempt: u8) {
+    pub fn retry_directly(&mut self, body: String, kind: MessageKind, attempt: u8) {
         if attempt < 3 {
-            self.later(60 * i64::from(attempt), Happening::Direct { body, kind, attempt: attempt + 1 });
+            self.later(
+                60 * i64::from(attempt),
+                Happening::Direct {
+                    body,
+                    kind,
+                    attempt: attempt + 1,
+                },
+            );
         } else {
             self.truth().buried.insert(body);
         }
     }
 
-    fn finish(&mut self, run: Run, reply: Result<Value, String>) {
-        self.follow_up();
-        self.aws.world().note(format!("run {} ends: {}", run.number, match &reply {
-            Ok(value) => value.to_string(),
-            Err(fault) => format!("error {fault}"),
-        }));
-        self.check_bounds(&run);
-        if reply.as_ref().is_ok_and(|value| value.to_string().contains(OWN_REFUSAL)) {
-            self.violate(0, format!("run {} refused its own plan", run.number));
-        }
-        match (&run.direct, reply) {
-            (Some((body, kind, attempt)), Err(_)) => self.retry_directly(body.clone(), kind.clone(), *attempt),
-            (Some((body, kind, _)), Ok(value)) => {
-                if *kind == MessageKind::Sweep {
-                    self.last_sweep = Some(value);
-                }
-                self.check_done(kind, body, run.number);
-            }
-            (None, Err(fault)) => {
-                self.violate(4, format!("run {} fails a whole batch: {fault}", run.number));
-            }
-            (None, Ok(value)) => self.acknowledge(&run, &value),
-        }
-        let cold = run.number % 7 == 0;
-        if !cold {
-            self.idle.push(run.handler);
-        }
-    }
-
-    fn acknowledge(&mut self, run: &Run, reply: &Value) {
-        let failures: Option<Vec<String>> = reply["batchItemFailures"].as_array().map(|items| {
-            items.iter().map(|item| item["itemIdentifier"].as_str().unwrap_or_default().to_owned()).collect()
-        });
-        let Some(failures) = failures else {
-            self.violate(4, format!("run {} answers a batch with {reply}", run.number));
-            return;
-        };
-        if let Some(unknown) = failures.iter().find(|id| !run.records.iter().any(|(known, _, _)| known == *id)) {
-            self.violate(4, format!("run {} lists {unknown}, which it was not given", run.number));
-            return;
-        }
-        for (id, _, kind) in run.records.iter().filter(|(id, _, _)| !failures.contains(id)) {
-            let Some(index) = self.queue.iter().position(|message| message.id == *id) else { continue };
-            let message = self.queue.remove(index);
-            self.check_done(kind, &message.body, run.number);
-            self.perhaps_deliver_again(message);
-        }
-    }
-
     /// A standard queue may deliver a message once more after it was deleted.
-    fn perhaps_deliver_again(&mut self, message: Queued) {
+    pub fn perhaps_deliver_again(&mut self, message: Queued) {
         let now = self.now();
-        let mut rng = fastrand::Rng::with_seed(self.script.seed ^ now.timestamp_millis() as u64 ^ 0x6057);
-        let quiet = now >= self.start + seconds(self.script.quiet_from) || self.script.mishaps.are_none();
+        let mut rng =
+            fastrand::Rng::with_seed(self.script.seed ^ now.timestamp_millis() as u64 ^ 0x6057);
+        let quiet =
+            now >= self.start + seconds(self.script.quiet_from) || self.script.mishaps.are_none();
         if !quiet && !message.ghost && rng.f64() < 0.1 {
             let visible = now + TimeDelta::seconds(rng.i64(1..600));
-            self.queue.push(Queued { ghost: true, visible, receipt: String::new(), ..message });
+            self.queue.push(Queued {
+                ghost: true,
+                visible,
+                receipt: String::new(),
+                ..message
+            });
         }
     }
 
     /// A command reaches the instance, or doesn't; SSM may tell when it has ended.
     pub fn start_command(&mut self, id: &str, instance_id: &str) {
-        let Some(number) = self.truth().manager_named(instance_id) else { return };
+        let Some(number) = self.truth().manager_named(instance_id) else {
+            return;
+        };
         let now = self.now();
         let mut world = self.aws.world();
-        let fate = super::checker::fate(&mut self.truth(), &world, &self.script, number);
-        world.note(format!("a command starts on manager {number}: {} {:?} after {:?} s", fate.status, fate.output.trim(), fate.ends_after.map(|after| after.num_seconds())));
-        let Some(command) = world.ssm.commands.iter_mut().find(|command| command.id == id) else { return };
+        let fate = super::drains::fate(&mut self.truth(), &world, &self.script, number);
+        world.note(format!(
+            "a command starts on manager {number}: {} {:?} after {:?} s",
+            fate.status,
+            fate.output.trim(),
+            fate.ends_after.map(|after| after.num_seconds())
+        ));
+        let Some(command) = world
+            .ssm
+            .commands
+            .iter_mut()
+            .find(|command| command.id == id)
+        else {
+            return;
+        };
         command.fate = Fate {
             starts_after: now - command.sent,
             ends_after: fate.ends_after.map(|after| now - command.sent + after),
@@ -396,15 +308,31 @@ impl Play {
             ..fate
         };
         let ends = command.fate.ends_after.map(|after| command.sent + after);
-        let proves = ["stopped", "aborted", "nothing-to-drain"].iter().any(|word| command.fate.output.starts_with(&format!("lifecycle-reaper: {word}")));
+        let proves = ["stopped", "aborted", "nothing-to-drain"]
+            .iter()
+            .any(|word| {
+                command
+                    .fate
+                    .output
+                    .starts_with(&format!("lifecycle-reaper: {word}"))
+            });
         drop(world);
         if let (true, Some(ends)) = (proves, ends) {
             self.truth().proven.entry(number).or_insert(ends);
         }
-        let told = self.script.managers[number].end.is_some_and(|end| end.tells_command);
+        let told = self.script.managers[number]
+            .end
+            .is_some_and(|end| end.tells_command);
         if let (true, Some(ends)) = (told, ends) {
-            let body = messages::command_ended(id, DOCUMENT, instance_id, "Success", ends).to_string();
-            self.at_time(ends + seconds(1), Happening::Arrives { body, kind: MessageKind::Wake });
+            let body =
+                messages::command_ended(id, DOCUMENT, instance_id, "Success", ends).to_string();
+            self.at_time(
+                ends + seconds(1),
+                Happening::Arrives {
+                    body,
+                    kind: MessageKind::Wake,
+                },
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The truth: what the simulated world knows and the function must guess. Who made what, who lives, which jobs run.
 //! Nothing here comes from the function's code.
 
-use crate::fake_aws::world::{Instance, InstanceState, World};
 use crate::fake_aws::Request;
+use crate::fake_aws::world::{Instance, InstanceState, World};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,12 +62,18 @@ pub struct Manager {
 impl Manager {
     /// When the last job that began ends.
     pub fn busy_until(&self) -> Option<Time> {
-        if self.aborted { None } else { self.jobs.iter().max().copied() }
+        if self.aborted {
+            None
+        } else {
+            self.jobs.iter().max().copied()
+        }
     }
 
     /// Whether every job has ended and none can begin.
     pub fn is_drained(&self, now: Time) -> bool {
-        self.aborted || (self.closes.is_some_and(|at| at <= now) && self.busy_until().is_none_or(|until| until <= now))
+        self.aborted
+            || (self.closes.is_some_and(|at| at <= now)
+                && self.busy_until().is_none_or(|until| until <= now))
     }
 }
 
@@ -123,7 +129,11 @@ impl Truth {
     pub fn violate(&mut self, promise: u8, world: &mut World, what: impl Into<String>) {
         let what = what.into();
         world.note(format!("!! promise {promise}: {what}"));
-        self.violations.push(Violation { promise, at: world.now(), what });
+        self.violations.push(Violation {
+            promise,
+            at: world.now(),
+            what,
+        });
     }
 
     pub fn manager_named(&self, id: &str) -> Option<usize> {
@@ -138,7 +148,11 @@ impl Truth {
         let instance = world.ec2.instances.get(id)?;
         let request = self.things.get(instance.spot_request_id.as_ref()?)?;
         // Its name is the request's, and its age counts from there.
-        Some(Thing { kind: Kind::Worker, kept: false, ..request.clone() })
+        Some(Thing {
+            kind: Kind::Worker,
+            kept: false,
+            ..request.clone()
+        })
     }
 
     /// Whether the manager lives: pending, running, stopping or stopped.
@@ -149,12 +163,19 @@ impl Truth {
 
     /// Whether EC2 shows the manager's end, so that nothing rests on its absence.
     pub fn end_is_visible(&self, world: &World, number: usize) -> bool {
-        world.ec2.instances.get(&self.managers[number].id).is_some_and(|instance| instance.state.is_ending())
+        world
+            .ec2
+            .instances
+            .get(&self.managers[number].id)
+            .is_some_and(|instance| instance.state.is_ending())
     }
 
     /// The birth of the oldest manager that lives.
     pub fn oldest_birth(&self, world: &World) -> Option<Time> {
-        (0..self.managers.len()).filter(|number| self.lives(world, *number)).filter_map(|number| self.managers[number].born).min()
+        (0..self.managers.len())
+            .filter(|number| self.lives(world, *number))
+            .filter_map(|number| self.managers[number].born)
+            .min()
     }
 
     pub fn busy_run(&self, run: u64) -> usize {
@@ -167,7 +188,11 @@ pub fn is_live(instance: &Instance) -> bool {
 }
 
 pub fn runs(world: &World, id: &str) -> bool {
-    world.ec2.instances.get(id).is_some_and(|instance| instance.state == InstanceState::Running)
+    world
+        .ec2
+        .instances
+        .get(id)
+        .is_some_and(|instance| instance.state == InstanceState::Running)
 }
 
 /// The ids that a write names, keys by their id.
@@ -175,7 +200,13 @@ pub fn targets(world: &World, request: &Request) -> Vec<String> {
     if request.operation == "DeleteKeyPair"
         && let Some(name) = request.text("KeyName")
     {
-        return world.ec2.key_pairs.values().filter(|key| key.name == name).map(|key| key.id.clone()).collect();
+        return world
+            .ec2
+            .key_pairs
+            .values()
+            .filter(|key| key.name == name)
+            .map(|key| key.id.clone())
+            .collect();
     }
     request.ids()
 }

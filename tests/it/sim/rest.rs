@@ -1,0 +1,282 @@
+//! The checker at rest: nothing is left that the design's section 5 can prove, no hook waits, the queue is empty.
+
+use super::checker::used;
+use super::play::{HOOK, MessageKind, Play};
+use super::trigger::Queued;
+use super::truth::{Kind, Owner, Thing, Time, Truth, seconds};
+use crate::fake_aws::world::{Closing, World};
+
+/// Clocks of managers and of AWS may differ by less than this; births that are closer prove nothing.
+const CLOSE_BIRTHS: i64 = 90;
+
+impl Play {
+    /// At rest: nothing provable is left, no hook waits, no message waits.
+    pub fn rest(&mut self) {
+        self.follow_up();
+        if self.script.settings.mode_plan {
+            return;
+        }
+        let mut problems = Vec::new();
+        {
+            let world = self.aws.world();
+            let truth = self.truth.lock().expect("unpoisoned");
+            problems.extend(self.waiting_hooks(&world, &truth));
+            problems.extend(
+                self.left_over(&world, &truth)
+                    .into_iter()
+                    .map(|what| (5, what)),
+            );
+        }
+        // A lie about a healthy manager may stay, if it keeps nobody busy.
+        let is_late =
+            |message: &&Queued| message.kind != MessageKind::Lie || message.receives > 100;
+        let late: Vec<String> = self
+            .queue
+            .iter()
+            .filter(is_late)
+            .map(|message| format!("{:?}, received {} times", message.kind, message.receives))
+            .collect();
+        problems.extend(
+            late.into_iter()
+                .map(|what| (5, format!("a message is left in the queue: {what}"))),
+        );
+        for (promise, what) in problems {
+            self.violate(promise, format!("at rest, {what}"));
+        }
+    }
+
+    /// Every hook of ours is released in time, if a message came or a sweep ran.
+    fn waiting_hooks(&self, world: &World, truth: &Truth) -> Vec<(u8, String)> {
+        let settings = &self.script.settings;
+        let limit = seconds(settings.limit());
+        let mut problems = Vec::new();
+        for action in world
+            .groups
+            .values()
+            .flat_map(|group| &group.actions)
+            .filter(|action| action.hook == HOOK)
+        {
+            let Some(number) = truth.manager_named(&action.instance_id) else {
+                continue;
+            };
+            let manager = &truth.managers[number];
+            let Some(closed) = &action.closed else {
+                problems.push((3, format!("the hook of manager {number} still waits")));
+                continue;
+            };
+            // Late by faults, lost messages and sweeps only: how late depends on what went wrong.
+            let calm = self.script.mishaps.are_none()
+                && truth.deliveries_of.contains_key(&number)
+                && manager
+                    .noticed
+                    .is_some_and(|noticed| noticed < action.opened + seconds(700));
+            let slack = seconds(if calm {
+                120
+            } else {
+                2 * self.script.trigger.sweep_every + 1200
+            });
+            if closed.at
+                > action.opened.max(manager.noticed.unwrap_or(action.opened)) + limit + slack
+            {
+                problems.push((
+                    3,
+                    format!(
+                        "the hook of manager {number} was released {} s after it opened",
+                        (closed.at - action.opened).num_seconds()
+                    ),
+                ));
+            }
+            // What a command has proven is acted on by the next delivery, a quarter of an hour later at most.
+            let proven = truth
+                .proven
+                .get(&number)
+                .map(|proven| (*proven).max(action.opened));
+            if calm && proven.is_some_and(|proven| closed.at > proven + seconds(900 + 120)) {
+                problems.push((
+                    3,
+                    format!(
+                        "the hook of manager {number} waited for {} s after it was proven drained",
+                        (closed.at - proven.unwrap_or(closed.at)).num_seconds()
+                    ),
+                ));
+            }
+            if calm
+                && closed.how == Closing::HeartbeatTimeout
+                && manager
+                    .noticed
+                    .is_some_and(|noticed| noticed < closed.at - seconds(60))
+            {
+                problems.push((
+                    3,
+                    format!("the hook of manager {number} ran out for want of a heartbeat"),
+                ));
+            }
+        }
+        problems
+    }
+
+    fn left_over(&self, world: &World, truth: &Truth) -> Vec<String> {
+        let evidence = Evidence {
+            play: self,
+            world,
+            oldest: truth.oldest_birth(world),
+            now: world.now(),
+        };
+        let mut left = Vec::new();
+        for instance in world
+            .ec2
+            .instances
+            .values()
+            .filter(|instance| !instance.state.is_ending() && !instance.termination_protection)
+        {
+            if truth
+                .thing(world, &instance.id)
+                .is_some_and(|thing| evidence.worker(&instance.id, &thing))
+            {
+                left.push(format!("the worker {} is left", instance.id));
+            }
+        }
+        for (kind, id) in world
+            .ec2
+            .key_pairs
+            .keys()
+            .map(|id| (Kind::Key, id))
+            .chain(world.ec2.spot_requests.keys().map(|id| (Kind::Spot, id)))
+        {
+            if truth
+                .thing(world, id)
+                .is_some_and(|thing| evidence.key_or_spot(kind, id, &thing))
+            {
+                left.push(format!("the {kind:?} {id} is left"));
+            }
+        }
+        for id in world.ec2.addresses.keys() {
+            if truth
+                .thing(world, id)
+                .is_some_and(|thing| evidence.address(id, &thing))
+            {
+                left.push(format!("the address {id} is left"));
+            }
+        }
+        left
+    }
+}
+
+/// Section 5 once more, from the truth: what can be proven an orphan, whatever the function read.
+struct Evidence<'a> {
+    play: &'a Play,
+    world: &'a World,
+    oldest: Option<Time>,
+    now: Time,
+}
+
+impl Evidence<'_> {
+    fn denied(&self, kind: Kind) -> bool {
+        let operations: &[&str] = match kind {
+            Kind::Worker => &[],
+            Kind::Key => &[
+                "DescribeKeyPairs",
+                "DeleteKeyPair",
+                "DescribeSpotInstanceRequests",
+            ],
+            Kind::Spot => &["DescribeSpotInstanceRequests", "CancelSpotInstanceRequests"],
+            Kind::Address => &["DescribeAddresses", "ReleaseAddress"],
+        };
+        // The denial itself ends with the quiet, but a kind that was denied throughout has had less time.
+        self.play
+            .script
+            .mishaps
+            .rates
+            .denied
+            .is_some_and(|denied| operations.contains(&denied))
+    }
+
+    fn is_gone(&self, tag: Option<&String>) -> bool {
+        tag.is_some_and(|tag| {
+            let well_formed = crate::fake_aws::ec2_reads::well_formed_instance_id(tag);
+            let listed = self
+                .world
+                .groups
+                .values()
+                .any(|group| group.members.contains_key(tag));
+            well_formed
+                && self
+                    .world
+                    .ec2
+                    .instances
+                    .get(tag)
+                    .map_or(!listed, |instance| instance.state.is_ending())
+        })
+    }
+
+    fn is_older_than_all(&self, born: Time) -> bool {
+        self.oldest
+            .is_none_or(|oldest| born + seconds(CLOSE_BIRTHS) < oldest)
+    }
+
+    /// Old enough to have been judged by a sweep since.
+    fn is_ripe(&self, thing: &Thing) -> bool {
+        let settings = &self.play.script.settings;
+        thing.born + seconds(settings.grace + 2 * self.play.script.trigger.sweep_every + 300)
+            < self.now
+    }
+
+    fn may_go(&self, thing: &Thing) -> bool {
+        !thing.kept
+            && !matches!(thing.owner, Owner::Foreign | Owner::Nobody)
+            && self.is_ripe(thing)
+            && !self.denied(thing.kind)
+    }
+
+    fn worker(&self, id: &str, thing: &Thing) -> bool {
+        if thing.kind != Kind::Worker || !self.may_go(thing) {
+            return false;
+        }
+        match self.world.ec2.instances[id]
+            .tags
+            .get("gitlab-runner-parent-id")
+        {
+            Some(parent) => self.is_gone(Some(parent)),
+            None => thing.named && self.is_older_than_all(thing.born),
+        }
+    }
+
+    fn key_or_spot(&self, kind: Kind, id: &str, thing: &Thing) -> bool {
+        if thing.kind != kind || !self.may_go(thing) || !thing.named {
+            return false;
+        }
+        if kind == Kind::Key {
+            let name = &self.world.ec2.key_pairs[id].name;
+            let of_active = self.world.ec2.spot_requests.values().any(|request| {
+                request.state == "active" && request.key_name.as_ref() == Some(name)
+            });
+            return !used(self.world, id) && !of_active && self.is_older_than_all(thing.born);
+        }
+        let request = &self.world.ec2.spot_requests[id];
+        let alive = request.instance_id.as_ref().is_some_and(|id| {
+            self.world
+                .ec2
+                .instances
+                .get(id)
+                .is_some_and(|instance| !instance.state.is_ending())
+        });
+        request.state == "open" && !alive && self.is_older_than_all(thing.born)
+    }
+
+    fn address(&self, id: &str, thing: &Thing) -> bool {
+        let address = &self.world.ec2.addresses[id];
+        if !self.may_go(thing)
+            || address.association_id.is_some()
+            || address.service_managed.is_some()
+        {
+            return false;
+        }
+        let pool = self.play.script.settings.eip_tag
+            && address.tags.get("pool").is_some_and(|value| value == "ci");
+        let owner = address.tags.get("lifecycle-reaper:owner");
+        match owner {
+            Some(owner) => self.is_gone(Some(owner)),
+            None => pool,
+        }
+    }
+}
