@@ -40,5 +40,9 @@ fn survives(payload: &str) {
     }
     let answer = reply.map_or_else(|fault| fault.to_string(), |reply| reply.to_string());
     assert!(!answer.contains("panic:"), "{answer}");
-    assert!(answer.len() < 100_000, "an answer of {} bytes", answer.len());
+    assert!(
+        answer.len() < 100_000,
+        "an answer of {} bytes",
+        answer.len()
+    );
 }

@@ -249,6 +249,16 @@ fn what_a_variable_holds_is_shown_shortened() {
     assert!(errors.to_string().len() < 300);
 }
 
+/// What is unreadable would come back for ever.
+#[test]
+fn the_dead_letter_queue_is_another_than_the_work_queue() {
+    let url = "https://sqs/q";
+    let vars = [("WORK_QUEUE_URL", url), ("DEAD_LETTER_QUEUE_URL", url)];
+    let vars: Vec<_> = REQUIRED.into_iter().chain(vars).collect();
+    let errors = read(&vars).expect_err("the same queue");
+    assert_eq!(errors.0[0].variable, "DEAD_LETTER_QUEUE_URL");
+}
+
 #[test]
 fn the_longer_name_wins_over_the_older_one() {
     let both = [
@@ -275,7 +285,7 @@ fn what_is_legal_and_unlikely_is_warned_of() {
     }
     let all = [
         ("WORK_QUEUE_URL", "https://q"),
-        ("DEAD_LETTER_QUEUE_URL", "https://q"),
+        ("DEAD_LETTER_QUEUE_URL", "https://dead"),
         ("EXECUTOR_NAME", "ci"),
     ];
     let vars: Vec<_> = REQUIRED.into_iter().chain(all).collect();
