@@ -180,13 +180,16 @@ fn polling() -> (usize, usize) {
     (looks, looks * 4)
 }
 
-/// GB-seconds at a memory size, with `computing` milliseconds for each invocation on top of its waiting.
-fn gb_seconds(invocations: usize, waiting: i64, computing: f64, megabytes: f64) -> f64 {
-    (waiting as f64 + invocations as f64 * computing) / 1000.0 * megabytes / 1024.0
+/// GB-seconds at a memory size: waiting for AWS, and computing, which takes longer the less of a CPU there is.
+fn gb_seconds(invocations: usize, waiting: i64, megabytes: f64) -> f64 {
+    let computing = invocations as f64 * CPU * WHOLE_CPU / megabytes;
+    (waiting as f64 + computing) / 1000.0 * megabytes / 1024.0
 }
 
-/// Milliseconds of CPU that one warm invocation about a drain takes; measured by `make bench`, and small beside waiting.
-const COMPUTING: f64 = 5.0;
+/// Milliseconds of CPU that a warm invocation about a drain takes, as `make bench` measures it (rounded up).
+const CPU: f64 = 1.5;
+/// Lambda gives a function with so many megabytes one whole CPU.
+const WHOLE_CPU: f64 = 1769.0;
 
 #[test]
 fn two_hours_cost_a_handful_of_invocations_and_the_hook_is_released_at_once() {
@@ -198,8 +201,8 @@ fn two_hours_cost_a_handful_of_invocations_and_the_hook_is_released_at_once() {
     let waiting = polls as i64 * 4 * LATENCY.num_milliseconds();
     println!(
         "| polling every 30 s (arithmetic) | {polls} | {poll_calls} | 1 | {:.3} | {:.3} | 15 s on average |",
-        gb_seconds(polls, waiting, COMPUTING, 128.0),
-        gb_seconds(polls, waiting, COMPUTING, 256.0)
+        gb_seconds(polls, waiting, 128.0),
+        gb_seconds(polls, waiting, 256.0)
     );
     let mut costs = vec![];
     for document_waits in [240, 2400] {
@@ -214,8 +217,8 @@ fn two_hours_cost_a_handful_of_invocations_and_the_hook_is_released_at_once() {
                 cost.invocations,
                 cost.calls,
                 cost.commands,
-                gb_seconds(cost.invocations, cost.busy, COMPUTING, 128.0),
-                gb_seconds(cost.invocations, cost.busy, COMPUTING, 256.0),
+                gb_seconds(cost.invocations, cost.busy, 128.0),
+                gb_seconds(cost.invocations, cost.busy, 256.0),
                 cost.late.num_seconds(),
             );
             costs.push(cost);
