@@ -17,7 +17,10 @@ use futures_util::{
     stream::{self, StreamExt},
 };
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::PoisonError};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::PoisonError,
+};
 use tracing::Instrument;
 
 /// Records worked off at once: a whole batch as the event source mapping sends it by default.
@@ -266,6 +269,7 @@ fn group(works: Vec<Work<'_>>) -> Vec<Vec<Work<'_>>> {
 /// The reply in the one shape that Lambda takes for a partial failure.
 fn batch_reply(unfinished: &[&Record]) -> Result<Value, Fault> {
     let mut response = SqsBatchResponse::default();
+    let mut listed = BTreeSet::new();
     for record in unfinished {
         let Some(id) = &record.message_id else {
             // An empty identifier would fail the whole batch as well, and say nothing.
@@ -274,8 +278,7 @@ fn batch_reply(unfinished: &[&Record]) -> Result<Value, Fault> {
                 "a record without messageId is not finished: the whole batch comes again",
             ));
         };
-        let listed = &response.batch_item_failures;
-        if listed.iter().any(|failure| failure.item_identifier == *id) {
+        if !listed.insert(id) {
             continue;
         }
         let mut failure = BatchItemFailure::default();

@@ -125,6 +125,14 @@ fn lc_27_a_key_in_use_in_any_state() {
             },
             ..case("sqs-termination-hook")
         });
+        // Used, it is kept; only a use that ends by itself is waited for.
+        let (_, word) = state.wire();
+        let line = format!("runner-dd- uses it and is {word} \"verdict\":\"keep\"");
+        assert_eq!(
+            story.has_line("INFO", &line),
+            kept && state != ShuttingDown,
+            "{word}"
+        );
         let is_kept = story
             .aws
             .calls("DeleteKeyPair")

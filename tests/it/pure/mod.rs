@@ -1,6 +1,7 @@
 //! What decides, as plain functions: tables that are enumerated to the end.
 
 mod config;
+mod deliveries;
 mod dispositions;
 mod drain_rules;
 mod drain_table;

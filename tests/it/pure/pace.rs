@@ -168,3 +168,12 @@ fn the_last_deliveries_by_every_maximum() {
     }
     assert!(!delivery(1_000_000, None).is_among_the_last());
 }
+
+#[test]
+fn deliveries_that_are_left_last_until_the_deadline() {
+    let spread = |count, max, left| pace::spread(&delivery(count, max), seconds(left));
+    assert_eq!(spread(1, Some(74), 7100), seconds(100));
+    assert_eq!(spread(72, Some(74), 600), seconds(600));
+    assert_eq!(spread(1, Some(74), -5), seconds(0));
+    assert_eq!(spread(1, None, 7100), seconds(0));
+}
