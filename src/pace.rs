@@ -56,9 +56,7 @@ pub fn while_draining(
 ) -> TimeDelta {
     let until_deadline = whole_seconds(deadline - now).max(TimeDelta::seconds(1));
     let heartbeat = heartbeat.unwrap_or(SHORTEST_DELAY * 4);
-    let spread = delivery.left().map_or(TimeDelta::zero(), |left| {
-        until_deadline / (left.max(1) as i32)
-    });
+    let spread = spread(delivery, until_deadline);
     // One heartbeat may be lost without harm, unless deliveries are scarce.
     let comfortable = (heartbeat / 3).min(LONGEST_DELAY);
     let longest = if spread > comfortable {
@@ -70,6 +68,13 @@ pub fn while_draining(
         .max(spread)
         .min(longest)
         .min(until_deadline)
+}
+
+/// The deliveries that the queue still allows, spread over the time to the deadline.
+pub fn spread(delivery: &Delivery, until_deadline: TimeDelta) -> TimeDelta {
+    delivery.left().map_or(TimeDelta::zero(), |left| {
+        until_deadline.max(TimeDelta::zero()) / (left.max(1) as i32)
+    })
 }
 
 /// Until an instance is gone that no hook of ours holds: soon where its group lets it go, rarely where another

@@ -107,7 +107,14 @@ fn outcome(
     faults: &[Fault],
     now: Time,
 ) -> Outcome {
-    let again = plan.again.unwrap_or(pace::SHORTEST_DELAY);
+    let mut again = plan.again.unwrap_or(pace::SHORTEST_DELAY);
+    if matches!(plan.next, Next::Release(_)) && !faults.is_empty() {
+        // A completion that keeps failing must not use the deliveries up while the hook still waits.
+        again = again.max(pace::whole_seconds(pace::spread(
+            delivery,
+            plan.deadline.at - now,
+        )));
+    }
     let is_late = now >= plan.deadline.at;
     let unreadable = view.lifecycle.as_ref().err();
     // Before the deadline a person may still put it right; at the deadline the hook has had all that we can do.
