@@ -38,6 +38,8 @@ pub mod function;
 pub mod paging;
 pub mod passing;
 mod self_test;
+mod self_test_faults;
+mod self_test_services;
 pub mod sqs;
 pub mod ssm;
 pub mod views;

@@ -8,9 +8,7 @@ use super::truth::{Time, Truth, runs, seconds};
 use crate::fake_aws::Request;
 use crate::fake_aws::cases::DOCUMENT;
 use crate::fake_aws::world::{Fate, World};
-
-/// The drain document waits so long for the service to stop.
-const DOCUMENT_WAITS: i64 = 300;
+use chrono::TimeDelta;
 
 impl Checker {
     pub fn hook_is_ours(&self, truth: &mut Truth, world: &mut World, request: &Request) {
@@ -149,19 +147,21 @@ pub fn fate(truth: &mut Truth, world: &World, script: &Script, number: usize) ->
             Fate::says("aborted")
         }
         Agent::Idle => Fate::says("nothing-to-drain"),
-        Agent::Good | Agent::Slow(_) | Agent::Fails(..) => drain(truth, number, now),
+        Agent::Good | Agent::Slow(_) | Agent::Fails(..) => {
+            drain(truth, number, now, seconds(script.settings.document_waits))
+        }
     }
 }
 
 /// The service closes, and the document waits a bounded time for its jobs.
-fn drain(truth: &mut Truth, number: usize, now: Time) -> Fate {
+fn drain(truth: &mut Truth, number: usize, now: Time, waits: TimeDelta) -> Fate {
     let manager = &mut truth.managers[number];
     let closes = *manager.closes.get_or_insert(now);
     let done = manager.busy_until().unwrap_or(closes).max(now) + seconds(1);
-    let (word, ends) = if done - now <= seconds(DOCUMENT_WAITS) {
+    let (word, ends) = if done - now <= waits {
         ("stopped", done)
     } else {
-        ("busy", now + seconds(DOCUMENT_WAITS))
+        ("busy", now + waits)
     };
     Fate::says(word).after(ends - now)
 }

@@ -69,6 +69,7 @@ fn settings(rng: &mut Rng) -> Settings {
             ],
         ),
         drain_timeout: pick(rng, &[600, 1800, 3600]),
+        document_waits: pick(rng, &[300, 2400]),
         grace: pick(rng, &[300, 900]),
         worker_grace: pick(rng, &[0, 0, 0, 600]),
         max_deletions: pick(rng, &[1, 3, 100, 100]),

@@ -25,6 +25,8 @@ pub struct Settings {
     pub mode_plan: bool,
     pub drain: DrainMode,
     pub drain_timeout: i64,
+    /// The drain document waits so long for the service to stop.
+    pub document_waits: i64,
     pub grace: i64,
     pub worker_grace: i64,
     pub max_deletions: usize,
