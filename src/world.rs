@@ -30,6 +30,19 @@ impl<T> Listing<T> {
     }
 }
 
+/// The answer of a call that has no pages: all there is, or nothing and why.
+impl<T> From<Result<Vec<T>, Fault>> for Listing<T> {
+    fn from(answer: Result<Vec<T>, Fault>) -> Self {
+        match answer {
+            Ok(items) => Self::complete(items),
+            Err(fault) => Self {
+                items: vec![],
+                fault: Some(fault),
+            },
+        }
+    }
+}
+
 /// An EC2 instance's state; what EC2 may add one day is `Unknown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstanceState {

@@ -6,7 +6,9 @@
 
 use super::{
     ALLOCATED_TAG, Deletions, Evidence, FIRST_LOOK_TAG, Judgement, OwnerState, Reaper, Trail,
-    Verdict, delete_singly, evidence::stamp,
+    Verdict, delete_singly,
+    evidence::stamp,
+    rules::{self, unless_kept},
 };
 use crate::{
     aws::{Aws, tag_value},
@@ -17,6 +19,7 @@ use crate::{
 use aws_sdk_ec2::types::{Address, Tag};
 use chrono::DateTime;
 use futures_util::{FutureExt, future::LocalBoxFuture};
+use std::ops::ControlFlow;
 
 /// Elastic IPs of managers.
 pub(super) struct Addresses;
@@ -32,25 +35,17 @@ impl Reaper for Addresses {
         config: &'a Config,
     ) -> LocalBoxFuture<'a, Listing<Resource>> {
         async move {
-            match aws
-                .ec2()
-                .describe_addresses()
-                .send()
-                .await
+            let answer = aws.ec2().describe_addresses().send().await;
+            let ours = |addresses: &[Address]| {
+                addresses
+                    .iter()
+                    .filter_map(|a| resource(a, config))
+                    .collect()
+            };
+            answer
+                .map(|a| ours(a.addresses()))
                 .map_err(Fault::of("DescribeAddresses"))
-            {
-                Ok(answer) => Listing::complete(
-                    answer
-                        .addresses()
-                        .iter()
-                        .filter_map(|a| resource(a, config))
-                        .collect(),
-                ),
-                Err(fault) => Listing {
-                    items: vec![],
-                    fault: Some(fault),
-                },
-            }
+                .into()
         }
         .boxed_local()
     }
@@ -58,61 +53,41 @@ impl Reaper for Addresses {
     fn judge(&self, resource: &Resource, evidence: &Evidence<'_>) -> Option<Judgement> {
         let mut trail = Trail::of(resource);
         trail.born(resource.allocated);
-        if resource.keep {
-            return Some(trail.decide(
-                Verdict::Keep,
-                "keep-tag",
-                format!("carries the tag {}", evidence.config.keep_tag),
-            ));
-        }
-        trail.pass("keep-tag", "not set");
-        let keep = if resource.marked.is_some() {
-            Verdict::ForgetLook
-        } else {
-            Verdict::Keep
+        let mut trail = match unless_kept(trail, evidence) {
+            ControlFlow::Continue(trail) => trail,
+            ControlFlow::Break(kept) => return Some(kept),
         };
         if let Some(bound) = resource.bound {
+            let keep = if resource.marked.is_some() {
+                Verdict::ForgetLook
+            } else {
+                Verdict::Keep
+            };
             return Some(trail.decide(keep, "in-use", bound));
         }
         trail.pass("in-use", "not associated");
         let Some(owner) = &resource.owner else {
             return Some(two_looks(trail, resource, evidence));
         };
-        let state = evidence.owner_state(owner);
-        trail.owned_by(owner, state);
-        Some(match state {
-            OwnerState::Live(word) => trail.decide(
-                keep,
-                "owner-lives",
-                format!("its manager {owner} is {word}"),
-            ),
-            OwnerState::Unknown => trail.decide(
-                Verdict::Unproven,
-                "owner-unknown",
-                format!("its manager {owner} was not seen in what could be read"),
-            ),
-            OwnerState::Gone(word) => trail.decide(
-                Verdict::Orphan,
-                "owner-gone",
-                format!("its manager {owner} is {word}"),
-            ),
-            OwnerState::Absent => match resource.allocated {
-                Some(_) => super::workers::absent(trail, "owner-absent", owner, evidence),
-                None => {
-                    trail.pass("owner-absent", format!("its manager {owner} is absent, and no tag {ALLOCATED_TAG} tells its age"));
-                    two_looks(trail, resource, evidence)
-                }
-            },
+        match evidence.owner_state(owner) {
+            OwnerState::Live(word) if resource.marked.is_some() => {
+                let fact = format!("its manager {owner} is {word}");
+                Some(trail.decide(Verdict::ForgetLook, "owner-lives", fact))
+            }
+            OwnerState::Absent if resource.allocated.is_none() => {
+                let fact = format!(
+                    "its manager {owner} is absent, and no tag {ALLOCATED_TAG} tells its age"
+                );
+                trail.owned_by(owner, OwnerState::Absent);
+                trail.pass("owner-absent", fact);
+                Some(two_looks(trail, resource, evidence))
+            }
             OwnerState::Malformed if resource.claimed => {
                 trail.pass("owner-tag", "not an instance id");
-                two_looks(trail, resource, evidence)
+                Some(two_looks(trail, resource, evidence))
             }
-            OwnerState::Malformed => trail.decide(
-                Verdict::Unproven,
-                "owner-tag",
-                "its owner tag is not an instance id",
-            ),
-        })
+            _ => Some(rules::by_owner(trail, owner, evidence)),
+        }
     }
 
     fn delete<'a>(

@@ -8,7 +8,10 @@
 //! instances are workers like any others, and the fleet itself is left to end with them.
 
 use super::{
-    Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict, evidence::stamp, workers,
+    Deletions, Evidence, Judgement, Reaper, Trail, Verdict,
+    evidence::stamp,
+    rules::{self, unless_kept},
+    workers,
 };
 use crate::{
     aws::{Aws, Page, pages, tag_value, time},
@@ -24,6 +27,7 @@ use futures_util::{
     future::{LocalBoxFuture, join},
 };
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 const PAGE_SIZE: i32 = 1000;
 /// What both calls that delete take at once, and less than that.
@@ -59,15 +63,11 @@ impl Reaper for Fleets {
     }
 
     fn judge(&self, fleet: &Resource, evidence: &Evidence<'_>) -> Option<Judgement> {
-        let mut trail = Trail::of(fleet);
-        if fleet.keep {
-            return Some(trail.decide(
-                Verdict::Keep,
-                "keep-tag",
-                format!("carries the tag {}", evidence.config.keep_tag),
-            ));
-        }
-        trail.pass("keep-tag", "not set");
+        let trail = Trail::of(fleet);
+        let trail = match unless_kept(trail, evidence) {
+            ControlFlow::Continue(trail) => trail,
+            ControlFlow::Break(kept) => return Some(kept),
+        };
         let instances = || {
             evidence
                 .world
@@ -89,31 +89,7 @@ impl Reaper for Fleets {
         let Some(owner) = &fleet.owner else {
             return by_instances(trail, fleet, &mut instances(), evidence);
         };
-        let state = evidence.owner_state(owner);
-        trail.owned_by(owner, state);
-        Some(match state {
-            OwnerState::Malformed => trail.decide(
-                Verdict::Unproven,
-                "owner-tag",
-                "its owner tag is not an instance id",
-            ),
-            OwnerState::Live(word) => trail.decide(
-                Verdict::Keep,
-                "owner-lives",
-                format!("its manager {owner} is {word}"),
-            ),
-            OwnerState::Unknown => trail.decide(
-                Verdict::Unproven,
-                "owner-unknown",
-                format!("its manager {owner} was not seen in what could be read"),
-            ),
-            OwnerState::Gone(word) => trail.decide(
-                Verdict::Orphan,
-                "owner-gone",
-                format!("its manager {owner} is {word}"),
-            ),
-            OwnerState::Absent => workers::absent(trail, "owner-absent", owner, evidence),
-        })
+        Some(rules::by_owner(trail, owner, evidence))
     }
 
     fn delete<'a>(

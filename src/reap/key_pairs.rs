@@ -8,7 +8,7 @@
 
 use super::{
     Deletions, Evidence, Judgement, OwnerState, Reaper, SPOT_REQUESTS, Trail, Verdict,
-    delete_singly, evidence::stamp,
+    delete_singly, evidence::stamp, rules::unless_kept,
 };
 use crate::{
     aws::{Aws, tag_value, time},
@@ -19,6 +19,7 @@ use crate::{
 };
 use aws_sdk_ec2::types::KeyPairInfo;
 use futures_util::{FutureExt, future::LocalBoxFuture};
+use std::ops::ControlFlow;
 
 /// Key pairs that docker-machine made.
 pub(super) struct KeyPairs;
@@ -34,25 +35,13 @@ impl Reaper for KeyPairs {
         config: &'a Config,
     ) -> LocalBoxFuture<'a, Listing<Resource>> {
         async move {
-            match aws
-                .ec2()
-                .describe_key_pairs()
-                .send()
-                .await
+            let answer = aws.ec2().describe_key_pairs().send().await;
+            let ours =
+                |keys: &[KeyPairInfo]| keys.iter().filter_map(|k| resource(k, config)).collect();
+            answer
+                .map(|a| ours(a.key_pairs()))
                 .map_err(Fault::of("DescribeKeyPairs"))
-            {
-                Ok(answer) => Listing::complete(
-                    answer
-                        .key_pairs()
-                        .iter()
-                        .filter_map(|k| resource(k, config))
-                        .collect(),
-                ),
-                Err(fault) => Listing {
-                    items: vec![],
-                    fault: Some(fault),
-                },
-            }
+                .into()
         }
         .boxed_local()
     }
@@ -69,14 +58,10 @@ impl Reaper for KeyPairs {
             NameOwner::Foreign | NameOwner::Unrelated => return None,
         };
         trail.pass("name", "ours exactly");
-        if resource.keep {
-            return Some(trail.decide(
-                Verdict::Keep,
-                "keep-tag",
-                format!("carries the tag {}", evidence.config.keep_tag),
-            ));
-        }
-        trail.pass("keep-tag", "not set");
+        let mut trail = match unless_kept(trail, evidence) {
+            ControlFlow::Continue(trail) => trail,
+            ControlFlow::Break(kept) => return Some(kept),
+        };
         if !evidence.world.instances.is_complete() {
             return Some(trail.decide(
                 Verdict::Unproven,

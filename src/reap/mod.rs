@@ -8,6 +8,7 @@ mod addresses;
 mod evidence;
 mod fleets;
 mod key_pairs;
+mod rules;
 mod spot_requests;
 mod verdict;
 mod worker_groups;

@@ -5,7 +5,9 @@
 //! worker that was terminated. So it goes first.
 
 use super::{
-    Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict, delete_in_halves, workers,
+    Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict, delete_in_halves,
+    rules::{self, unless_kept},
+    workers,
 };
 use crate::{
     aws::{Aws, Page, pages, tag_value, time},
@@ -16,6 +18,7 @@ use crate::{
 };
 use aws_sdk_ec2::types::{Filter, SpotInstanceRequest};
 use futures_util::{FutureExt, future::LocalBoxFuture};
+use std::ops::ControlFlow;
 
 const PAGE_SIZE: i32 = 1000;
 const CHUNK: usize = 100;
@@ -70,27 +73,18 @@ impl Reaper for SpotRequests {
     fn judge(&self, resource: &Resource, evidence: &Evidence<'_>) -> Option<Judgement> {
         let mut trail = Trail::of(resource);
         trail.born(evidence.born(resource.key_name.as_deref(), resource.created));
-        if resource.keep {
-            return Some(trail.decide(
-                Verdict::Keep,
-                "keep-tag",
-                format!("carries the tag {}", evidence.config.keep_tag),
-            ));
-        }
-        trail.pass("keep-tag", "not set");
+        let mut trail = match unless_kept(trail, evidence) {
+            ControlFlow::Continue(trail) => trail,
+            ControlFlow::Break(kept) => return Some(kept),
+        };
         let owner = resource.owner.as_deref();
         let owner = owner.map(|owner| (owner, evidence.owner_state(owner)));
+        // Whatever its instance is: what names a manager that lives, or may live, isn't touched.
+        if let Some((owner, OwnerState::Live(_) | OwnerState::Unknown)) = owner {
+            return Some(rules::by_owner(trail, owner, evidence));
+        }
         if let Some((owner, state)) = owner {
             trail.owned_by(owner, state);
-            // Whatever its instance is: what names a manager that lives, or may live, isn't touched.
-            if let OwnerState::Live(word) = state {
-                let fact = format!("its manager {owner} is {word}");
-                return Some(trail.decide(Verdict::Keep, "owner-lives", fact));
-            }
-            if state == OwnerState::Unknown {
-                let fact = format!("its manager {owner} was not seen in what could be read");
-                return Some(trail.decide(Verdict::Unproven, "owner-unknown", fact));
-            }
         }
         let instance = evidence
             .instance_of_spot_request(&resource.id)
@@ -104,26 +98,15 @@ impl Reaper for SpotRequests {
             return Some(trail.decide(worker.verdict, "instance", fact));
         }
         trail.pass("instance", "it has none that is seen");
-        match owner {
-            Some((owner, OwnerState::Gone(word))) => {
-                let fact = format!("its manager {owner} is {word}");
-                return Some(trail.decide(Verdict::Orphan, "owner-gone", fact));
-            }
-            Some((owner, OwnerState::Absent)) => {
-                return Some(workers::absent(trail, "owner-absent", owner, evidence));
-            }
-            Some(_) => {
-                let fact = "its owner tag is not an instance id";
-                return Some(trail.decide(Verdict::Unproven, "owner-tag", fact));
-            }
-            None => {}
+        if let Some((owner, _)) = owner {
+            return Some(rules::by_owner(trail, owner, evidence));
         }
         match resource
             .key_name
             .as_deref()
             .and_then(|key| evidence.owner_of_name(key))?
         {
-            NameOwner::Ours(_) => Some(workers::by_time(trail, "key-name", evidence)),
+            NameOwner::Ours(_) => Some(rules::by_time(trail, "key-name", evidence)),
             NameOwner::OursIfToken(token, _) => Some(trail.decide(
                 Verdict::Unproven,
                 "token",

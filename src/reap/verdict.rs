@@ -85,6 +85,11 @@ impl Trail {
         }
     }
 
+    /// Whether the resource carries the keep tag.
+    pub fn is_kept(&self) -> bool {
+        self.resource.keep
+    }
+
     /// A rule that did not decide.
     pub fn pass(&mut self, rule: &'static str, fact: impl Into<String>) {
         self.before.push(Tried {

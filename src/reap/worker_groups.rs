@@ -2,7 +2,10 @@
 //! without a tag that names its manager. Nothing proves whose it is, so it is never deleted: once no manager of the
 //! manager group lives, what is still protected is reported, for a person to look at.
 
-use super::{Candidates, Deletions, Evidence, Judgement, Reaper, Trail, Verdict, evidence::stamp};
+use super::{
+    Candidates, Deletions, Evidence, Judgement, Reaper, Trail, Verdict, evidence::stamp,
+    rules::unless_kept,
+};
 use crate::{
     aws::Aws,
     config::Config,
@@ -12,6 +15,7 @@ use futures_util::{
     FutureExt,
     future::{self, LocalBoxFuture},
 };
+use std::ops::ControlFlow;
 
 /// Scale-in-protected instances of the groups in `WORKER_GROUPS`.
 pub(super) struct WorkerGroups;
@@ -48,16 +52,12 @@ impl Reaper for WorkerGroups {
 
     fn judge(&self, worker: &Resource, evidence: &Evidence<'_>) -> Option<Judgement> {
         const RULE: &str = "managers-of-group";
-        let mut trail = Trail::of(worker);
+        let trail = Trail::of(worker);
         let group = worker.name.as_ref()?;
-        if worker.keep {
-            return Some(trail.decide(
-                Verdict::Keep,
-                "keep-tag",
-                format!("carries the tag {}", evidence.config.keep_tag),
-            ));
-        }
-        trail.pass("keep-tag", "not set");
+        let trail = match unless_kept(trail, evidence) {
+            ControlFlow::Continue(trail) => trail,
+            ControlFlow::Break(kept) => return Some(kept),
+        };
         if !evidence.is_whole() {
             return Some(trail.decide(
                 Verdict::Unproven,

@@ -5,7 +5,9 @@
 
 use super::{
     Candidates, Deletions, Evidence, Judgement, OwnerState, Reaper, Trail, Verdict,
-    delete_in_halves, evidence::stamp,
+    delete_in_halves,
+    evidence::stamp,
+    rules::{absent, by_time, unless_kept},
 };
 use crate::{
     aws::Aws,
@@ -18,6 +20,7 @@ use futures_util::{
     FutureExt,
     future::{self, LocalBoxFuture},
 };
+use std::ops::ControlFlow;
 
 /// AWS recommends batches well below its limit of 1,000.
 const CHUNK: usize = 100;
@@ -92,14 +95,10 @@ pub(super) fn judge(instance: &Instance, evidence: &Evidence<'_>) -> Option<Judg
     }
     let mut trail = Trail::of(&resource(instance));
     trail.born(evidence.born(instance.key_name.as_deref(), instance.launched));
-    if instance.keep {
-        return Some(trail.decide(
-            Verdict::Keep,
-            "keep-tag",
-            format!("carries the tag {}", evidence.config.keep_tag),
-        ));
-    }
-    trail.pass("keep-tag", "not set");
+    let mut trail = match unless_kept(trail, evidence) {
+        ControlFlow::Continue(trail) => trail,
+        ControlFlow::Break(kept) => return Some(kept),
+    };
     let name = instance
         .key_name
         .as_deref()
@@ -163,59 +162,6 @@ fn by_parent(mut trail: Trail, parent: &str, evidence: &Evidence<'_>) -> Judgeme
             ),
         },
         OwnerState::Absent => absent(trail, "parent-absent", parent, evidence),
-    }
-}
-
-/// The manager can't be found: what names it proves that it once was, if it is older than the grace period.
-pub(super) fn absent(
-    trail: Trail,
-    rule: &'static str,
-    owner: &str,
-    evidence: &Evidence<'_>,
-) -> Judgement {
-    match trail.birth() {
-        None => trail.decide(
-            Verdict::Unproven,
-            rule,
-            format!("its manager {owner} is absent, and its own age can't be read"),
-        ),
-        Some(born) => match evidence.too_young_until(born) {
-            Some(until) => trail.decide(
-                Verdict::Defer(Some(until)),
-                rule,
-                format!(
-                    "its manager {owner} is absent, but it is too young to tell before {}",
-                    stamp(until)
-                ),
-            ),
-            None => trail.decide(
-                Verdict::Orphan,
-                rule,
-                format!("its manager {owner} is absent, and it is older than the grace period"),
-            ),
-        },
-    }
-}
-
-/// Ownership by time: docker-machine's store is local to its manager, so what is older than every live manager
-/// can't be theirs.
-pub(super) fn by_time(mut trail: Trail, rule: &'static str, evidence: &Evidence<'_>) -> Judgement {
-    let Some(born) = trail.birth() else {
-        return trail.decide(Verdict::Unproven, rule, "its age can't be read");
-    };
-    match evidence.older_than_every_live_manager(born) {
-        Err(why) => trail.decide(Verdict::Unproven, rule, why),
-        Ok(fact) => match evidence.too_young_until(born) {
-            Some(until) => {
-                trail.pass("older-than-managers", fact);
-                trail.decide(
-                    Verdict::Defer(Some(until)),
-                    rule,
-                    format!("too young to tell before {}", stamp(until)),
-                )
-            }
-            None => trail.decide(Verdict::Orphan, rule, fact),
-        },
     }
 }
 
