@@ -5,7 +5,7 @@ use crate::{
     drain,
     names::NameOwner,
     reap,
-    task::{InstanceId, Task},
+    task::{InstanceId, Task, ToldBy},
     world::{Instance, Member, Resource, Time, World},
 };
 use chrono::TimeDelta;
@@ -229,10 +229,18 @@ impl<'a> Evidence<'a> {
         let Some(executor) = &self.config.executor else {
             return BTreeSet::new();
         };
+        // What an event names is of a managed group; what a person names may be a neighbour's.
+        let named = match task {
+            Task::Reap {
+                told_by: ToldBy::Person,
+                ..
+            } => None,
+            _ => task.manager(),
+        };
         let nothing_proven = BTreeSet::new();
         let of_ours = self.world.instances.items.iter().filter(|worker| {
             worker.parent.as_deref().is_some_and(|parent| {
-                let by_task = task.manager().is_some_and(|m| m.as_str() == parent);
+                let by_task = named.is_some_and(|m| m.as_str() == parent);
                 by_task
                     || self.members.contains_key(parent)
                     || self.instance(parent).is_some_and(|i| self.is_manager(i))
