@@ -4,7 +4,7 @@
 //! and request id are taken from the metadata, where they always are, and travel together with the meaning.
 
 use aws_smithy_runtime_api::client::{orchestrator::HttpResponse, result::SdkError};
-use aws_smithy_types::error::{display::DisplayErrorContext, metadata::ProvideErrorMetadata};
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use std::fmt;
 
 /// What to do about an error.
@@ -140,7 +140,7 @@ impl Fault {
         };
         let message = match meta.and_then(|m| m.message()) {
             Some(message) => message.to_owned(),
-            None => format!("{}", DisplayErrorContext(error)),
+            None => with_causes(error),
         };
         let disposition = match error {
             SdkError::ConstructionFailure(_) => Disposition::Stop,
@@ -256,6 +256,15 @@ pub fn dry_run_permits(code: &str) -> Option<bool> {
         "UnauthorizedOperation" | "AccessDenied" => Some(false),
         _ => None,
     }
+}
+
+/// An error and what caused it, in the words of each.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 fn shortened(message: &str) -> String {

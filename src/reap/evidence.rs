@@ -300,19 +300,21 @@ impl<'a> Evidence<'a> {
         live
     }
 
-    /// Whether an instance may be a manager of a group that the configuration means and doesn't name: one of its
-    /// names doesn't exist, and this group's resembles it, or bears our executor name. It protects by age alone.
+    /// Whether an instance may be a manager of a group that the configuration means and misspells: that name doesn't
+    /// exist, and the instance's group differs from it by a letter or two at the end. It protects by age alone.
     fn may_be_misnamed_manager(&self, instance: &Instance) -> bool {
-        let Some(group) = &instance.group else {
+        const LETTERS: usize = 2;
+        let Some(group) = instance.group.as_deref() else {
             return false;
         };
-        let executor = self.config.executor.as_ref().map(|e| e.as_str());
-        let resembles = |missing: &String| {
-            group.starts_with(missing.as_str()) || missing.starts_with(group.as_str())
+        let continues = |long: &str, short: &str| {
+            long.strip_prefix(short)
+                .is_some_and(|rest| rest.chars().count() <= LETTERS)
         };
-        let missing = &self.world.missing_groups;
-        !missing.is_empty()
-            && (missing.iter().any(resembles) || executor.is_some_and(|name| group.contains(name)))
+        let missing = self.world.missing_groups.iter();
+        let mut resembling =
+            missing.filter(|name| continues(group, name) || continues(name, group));
+        resembling.next().is_some()
     }
 
     fn read_liveness(&self) -> Liveness {
