@@ -26,6 +26,7 @@ impl Play {
                     .into_iter()
                     .map(|what| (5, what)),
             );
+            problems.extend(self.unreported(&world, &truth));
         }
         // A lie about a healthy manager may stay, if it keeps nobody busy.
         let is_late =
@@ -113,6 +114,63 @@ impl Play {
             }
         }
         problems
+    }
+
+    /// What nothing can prove must at least be reported: counted as `unknown` by the last sweep.
+    fn unreported(&self, world: &World, truth: &Truth) -> Vec<(u8, String)> {
+        let Some(sweep) = &self.last_sweep else {
+            return vec![];
+        };
+        let oldest = truth.oldest_birth(world);
+        let is_unproven = |thing: &Thing| oldest.is_some_and(|oldest| thing.born > oldest);
+        let of_no_live_owner = |thing: &Thing| match thing.owner {
+            Owner::Manager(number) => !truth.lives(world, number),
+            Owner::LongGone => true,
+            Owner::Foreign | Owner::Nobody => false,
+        };
+        let unproven_workers = world.ec2.instances.values().filter(|worker| {
+            let untagged = !worker.tags.contains_key("gitlab-runner-parent-id");
+            let unproven = truth.thing(world, &worker.id).is_some_and(|thing| {
+                let by_age =
+                    untagged && thing.named && of_no_live_owner(&thing) && is_unproven(&thing);
+                !thing.kept && (by_age || thing.owner == Owner::Nobody)
+            });
+            unproven && !worker.state.is_ending()
+        });
+        let unproven_keys = world.ec2.key_pairs.values().filter(|key| {
+            let ever_used = world
+                .ec2
+                .instances
+                .values()
+                .any(|instance| instance.key_name.as_ref() == Some(&key.name))
+                || world
+                    .ec2
+                    .spot_requests
+                    .values()
+                    .any(|request| request.key_name.as_ref() == Some(&key.name));
+            let unproven = truth.things.get(&key.id).is_some_and(|thing| {
+                thing.named && !thing.kept && of_no_live_owner(thing) && is_unproven(thing)
+            });
+            unproven && !ever_used
+        });
+        let expected = [
+            ("workers", unproven_workers.count()),
+            ("key-pairs", unproven_keys.count()),
+        ];
+        let told = |kind: &str| sweep["counts"][kind]["unknown"].as_u64().unwrap_or(0) as usize;
+        expected
+            .into_iter()
+            .filter(|(kind, count)| *count > told(kind))
+            .map(|(kind, count)| {
+                (
+                    5,
+                    format!(
+                        "{count} {kind} can't be proven, and the last sweep reports {}",
+                        told(kind)
+                    ),
+                )
+            })
+            .collect()
     }
 
     fn left_over(&self, world: &World, truth: &Truth) -> Vec<String> {
