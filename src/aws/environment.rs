@@ -20,6 +20,10 @@ pub fn from_environment(variables: &BTreeMap<String, String>) -> SdkConfig {
     let text = |name: &str| variables.get(name).filter(|value| !value.is_empty());
     let is_set = |name: &str| text(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let region = text("AWS_REGION").or_else(|| text("AWS_DEFAULT_REGION"));
+    let has_chosen = ["SSL_CERT_FILE", "SSL_CERT_DIR"]
+        .map(text)
+        .iter()
+        .any(Option::is_some);
     let credentials = EnvironmentVariableCredentialsProvider::new();
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -28,7 +32,7 @@ pub fn from_environment(variables: &BTreeMap<String, String>) -> SdkConfig {
         .retry_config(RetryConfig::standard())
         .time_source(SharedTimeSource::new(SystemTimeSource::new()))
         .sleep_impl(SharedAsyncSleep::new(TokioSleep::new()))
-        .http_client(https_client())
+        .http_client(https_client(has_chosen))
         .use_fips(is_set("AWS_USE_FIPS_ENDPOINT"))
         .use_dual_stack(is_set("AWS_USE_DUALSTACK_ENDPOINT"))
         .service_config(Endpoints(variables.clone()))
