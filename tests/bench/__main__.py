@@ -156,7 +156,7 @@ def result(facts: dict, subjects: dict[str, Subject], work: dict, goals: list[Go
     return {
         "machine": facts,
         "cold": {name: {what: subject.median(what) for what in MEDIANS} | {"fastest": subject.fastest()} for name, subject in subjects.items()},
-        "passes": {name: asdict(value) if isinstance(value, passes.Pass) else value for name, value in work.items()},
+        "passes": {name: value.shown() if isinstance(value, passes.Pass) else value for name, value in work.items()},
         "goals": [asdict(goal) | {"is_met": goal.is_met} for goal in goals],
     }
 

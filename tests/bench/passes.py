@@ -27,6 +27,10 @@ class Pass:
     idle: float
     counts: dict
 
+    def shown(self) -> dict:
+        """As plain values: a Counter doesn't survive `asdict`."""
+        return vars(self) | {"calls": dict(self.calls), "reads": self.reads, "writes": self.writes}
+
     @property
     def reads(self) -> int:
         return sum(n for operation, n in self.calls.items() if operation.startswith("Describe"))
