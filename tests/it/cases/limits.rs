@@ -135,23 +135,21 @@ fn lc_25_a_heartbeat_that_fails_does_not_fail_the_drain() {
 
 #[test]
 fn lc_58_the_last_deliveries_settle_it() {
-    for name in ["sqs-termination-ninth-delivery"] {
-        check(Case {
-            world: &|w| w.ssm.usual_fate = Some(Fate::says("busy")),
-            config: &[("MAX_RECEIVE_COUNT", "11")],
-            log: &[("WARN", "released undrained")],
-            // Two deliveries are left after the release: they delete, and the look that would confirm it is the sweep's.
-            did: &[
-                "CompleteLifecycleAction M1",
-                "TerminateInstances W1",
-                "TerminateInstances W2",
-                "DeleteKeyPair runner-aa",
-            ],
-            cut_after: Some(3),
-            last: Reply::Fail(&[1]),
-            ..case(name)
-        });
-    }
+    check(Case {
+        world: &|w| w.ssm.usual_fate = Some(Fate::says("busy")),
+        config: &[("MAX_RECEIVE_COUNT", "11")],
+        log: &[("WARN", "released undrained")],
+        // Two deliveries are left after the release: they delete, and the look that would confirm it is the sweep's.
+        did: &[
+            "CompleteLifecycleAction M1",
+            "TerminateInstances W1",
+            "TerminateInstances W2",
+            "DeleteKeyPair runner-aa",
+        ],
+        cut_after: Some(3),
+        last: Reply::Fail(&[1]),
+        ..case("sqs-termination-ninth-delivery")
+    });
 }
 
 /// A short allowance is spread over the drain: it is not used up while the hook has an hour left.

@@ -241,20 +241,20 @@ fn addresses() -> impl Strategy<Value = Vec<Resource>> {
         prop::bool::weighted(0.1),
     );
     prop::collection::vec(one, 0..4).prop_map(|all| {
-        let address = |(n, (owner, bound, allocated, marked, claimed, keep)): (
-            usize,
-            (Option<String>, _, Option<i64>, Option<i64>, bool, _),
-        )| Resource {
-            id: format!("eipalloc-{n}"),
-            claimed: claimed || owner.is_none(),
-            owner,
-            bound,
-            allocated: allocated.map(time),
-            marked: marked.map(time),
-            keep,
-            ..Resource::default()
-        };
-        all.into_iter().enumerate().map(address).collect()
+        let mut addresses = vec![];
+        for (n, (owner, bound, allocated, marked, claimed, keep)) in all.into_iter().enumerate() {
+            addresses.push(Resource {
+                id: format!("eipalloc-{n}"),
+                claimed: claimed || owner.is_none(),
+                owner,
+                bound,
+                allocated: allocated.map(time),
+                marked: marked.map(time),
+                keep,
+                ..Resource::default()
+            });
+        }
+        addresses
     })
 }
 

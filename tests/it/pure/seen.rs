@@ -82,13 +82,16 @@ pub const NOT_GOING: [&str; 7] = [
     "",
 ];
 
-/// What the group may say, with the hooks that are ours on it.
-pub fn hooks_seen() -> Vec<(
+/// The table's word, whether the group lets the instance go, what the group says, and the hooks that are ours on it.
+pub type HookSeen = (
     HookIs,
     bool,
     Result<Option<Lifecycle>, Fault>,
     Result<Vec<Hook>, Fault>,
-)> {
+);
+
+/// What the group may say.
+pub fn hooks_seen() -> Vec<HookSeen> {
     let says = |state: &str| {
         Ok(Some(Lifecycle {
             group: "ci-linux-asg".into(),
