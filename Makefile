@@ -5,9 +5,20 @@ SHELL := /bin/bash
 # Builds are kept outside the checkout, so that a fresh clone reuses them.
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lifecycle-reaper/target
 
+# Checkouts share these builds, and cargo tells them apart by nothing but time: the first build of another checkout
+# begins with our own crate anew.
+own := $(CARGO_TARGET_DIR)/checkout
+needs_own := demo check test-pure test-rust test-emulator sim fuzz bench instructions mutants check-infra plan why sweep package deploy pictures
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pure test-rust test-emulator check sim bench instructions mutants check-infra
+.PHONY: help demo test test-pure test-rust test-emulator check sim fuzz bench instructions mutants check-infra
 .PHONY: plan why sweep deploy package lint-deps check-docs pictures
+
+$(needs_own): own
+.PHONY: own
+own:
+	@mkdir -p "$(CARGO_TARGET_DIR)"
+	@if [ "$$(cat "$(own)" 2>/dev/null)" != "$(CURDIR)" ]; then touch src/lib.rs; echo "$(CURDIR)" > "$(own)"; fi
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +43,9 @@ test-emulator: ## the local AWS's own tests, and the real binary on it
 
 sim: ## 10,000 simulated histories; SEEDS=n for another number, SEED=n replays one with its timeline
 	SEEDS=$${SEEDS:-10000} cargo test --locked --test it -- --ignored --nocapture sim_many
+
+fuzz: ## arbitrary payloads against the whole function, with the fake AWS behind it; SECONDS=60
+	tests/fuzz/run $(or $(SECONDS),60)
 
 bench: ## the function beside the least a Lambda function can cost and beside Python: cold starts, memory, passes
 	tests/bench/run

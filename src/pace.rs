@@ -12,6 +12,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub const SHORTEST_DELAY: TimeDelta = TimeDelta::seconds(15);
 /// The longest wait between two deliveries.
 pub const LONGEST_DELAY: TimeDelta = TimeDelta::seconds(900);
+/// With so few deliveries left none is spent on looking often.
+const SCARCE: u32 = 20;
 /// EC2 needs about so long until a deletion shows everywhere.
 pub const SETTLE: TimeDelta = TimeDelta::seconds(60);
 
@@ -84,7 +86,9 @@ pub fn until_gone(task: &Task, delivery: &Delivery, view: &ManagerView) -> TimeD
         .lifecycle
         .as_ref()
         .is_ok_and(|l| l.as_ref().is_some_and(|l| l.state == TERMINATING_WAIT));
-    if is_going(view) && !is_held {
+    // The last deliveries are worth more than haste.
+    let has_many_left = delivery.left().is_none_or(|left| left > SCARCE);
+    if is_going(view) && !is_held && has_many_left {
         SHORTEST_DELAY
     } else {
         backoff(task, delivery)

@@ -267,7 +267,7 @@ impl<'a> Evidence<'a> {
         };
         self.members.keys().for_each(|id| add(id));
         for instance in &self.world.instances.items {
-            if self.is_manager(instance) || self.may_be_misnamed_manager(instance) {
+            if self.is_manager(instance) {
                 add(&instance.id);
             }
             let is_ours = instance
@@ -300,21 +300,25 @@ impl<'a> Evidence<'a> {
         live
     }
 
-    /// Whether an instance may be a manager of a group that the configuration means and misspells: that name doesn't
-    /// exist, and the instance's group differs from it by a letter or two at the end. It protects by age alone.
-    fn may_be_misnamed_manager(&self, instance: &Instance) -> bool {
-        const LETTERS: usize = 2;
-        let Some(group) = instance.group.as_deref() else {
-            return false;
+    /// A configured group that doesn't exist, and an instance of a group that may be the one that was meant.
+    ///
+    /// A group that was deleted is known by its instances, which EC2 shows for an hour after their end. A name that
+    /// nothing bears may be misspelt: then any other group's instance may be a manager of ours.
+    fn misspelt_group(&self) -> Option<(&'a str, &'a Instance)> {
+        let instances = &self.world.instances.items;
+        let is_unknown = |name: &&String| {
+            self.config.groups.contains(name)
+                && instances.iter().all(|i| i.group.as_ref() != Some(*name))
         };
-        let continues = |long: &str, short: &str| {
-            long.strip_prefix(short)
-                .is_some_and(|rest| rest.chars().count() <= LETTERS)
-        };
-        let missing = self.world.missing_groups.iter();
-        let mut resembling =
-            missing.filter(|name| continues(group, name) || continues(name, group));
-        resembling.next().is_some()
+        let missing = self.world.missing_groups.iter().find(is_unknown)?;
+        let other = instances.iter().find(|i| {
+            let elsewhere = i
+                .group
+                .as_ref()
+                .is_some_and(|g| !self.config.groups.contains(g));
+            elsewhere && i.parent.is_none() && !i.state.is_gone()
+        });
+        Some((missing, other?))
     }
 
     fn read_liveness(&self) -> Liveness {
@@ -327,6 +331,12 @@ impl<'a> Evidence<'a> {
                     "the {what} were not read to their end ({fault})"
                 ));
             }
+        }
+        if let Some((missing, other)) = self.misspelt_group() {
+            return Liveness::Unknown(format!(
+                "there is no group {missing}, and {} of another group may be a manager of the one that was meant",
+                other.id
+            ));
         }
         let mut oldest: Option<(Time, String)> = None;
         for (id, born) in self.live_managers() {

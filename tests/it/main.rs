@@ -19,6 +19,6 @@ mod cost;
 mod fake_aws;
 mod properties;
 mod pure;
-mod sim;
 mod sight;
+mod sim;
 mod sweeps;

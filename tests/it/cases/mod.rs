@@ -19,6 +19,7 @@ mod odd_events;
 mod places;
 mod poison;
 mod promises;
+mod slips;
 mod spot;
 pub mod story;
 mod time;
