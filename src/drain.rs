@@ -193,7 +193,7 @@ pub fn next(
     }
 }
 
-/// Whether the deadline rests on the message alone, and the next look may know better. A denial or a server that
+/// Whether everything rests on the message's own time, and the next look may know better. A denial or a server that
 /// doesn't know the call never will.
 fn is_in_doubt(view: &ManagerView) -> bool {
     matches!(&view.began, Began::Unread(fault) if fault.disposition == Disposition::Retry && !fault.is_without_code())
@@ -218,6 +218,12 @@ fn while_waiting(
         ),
     ) = (host, &view.command)
     {
+        if is_in_doubt(view) {
+            return Next::Hold(
+                "an answer, but whether it is younger than the termination can't be told now"
+                    .into(),
+            );
+        }
         return Next::Release(Release::Drained(*answer, facts.clone()));
     }
     if let Some(late) = late {

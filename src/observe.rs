@@ -20,6 +20,9 @@ use tracing::Instrument;
 /// A command that was requested shortly before the message was sent may be the message's own, sent by a twin.
 const BEFORE_FIRST_SEEN: TimeDelta = TimeDelta::seconds(60);
 
+/// A younger message belongs to the termination that it meets.
+const FRESH: TimeDelta = TimeDelta::minutes(10);
+
 /// Reads one manager: its lifecycle state, our hooks, its instance, and the newest drain command.
 pub async fn manager(
     aws: &Aws,
@@ -110,8 +113,8 @@ pub fn since_when(task: &Task, delivery: &Delivery, view: &ManagerView) -> Time 
     }
 }
 
-/// When the group began to terminate the manager: asked where no message tells, and before a message's own time
-/// would end a drain.
+/// When the group began to terminate the manager: asked where no message tells, and where one is old enough to be
+/// about something else. It would end the drain too early, or take an answer from before the termination for one to it.
 async fn began(
     aws: &Aws,
     task: &Task,
@@ -121,9 +124,10 @@ async fn began(
     config: &Config,
 ) -> Began {
     let hooks: Vec<_> = hooks_of(task, view).into_iter().cloned().collect();
-    let is_late = delivery.is_among_the_last()
+    let is_old = delivery.is_among_the_last()
+        || delivery.age(aws.now()) > FRESH
         || aws.now() >= deadline(delivery.first_seen, &hooks, config).at;
-    if matches!(task, Task::Terminate { .. }) && !is_late {
+    if matches!(task, Task::Terminate { .. }) && !is_old {
         return Began::NotTold;
     }
     let lifecycle = view.lifecycle.as_ref().ok().and_then(Option::as_ref);
