@@ -168,11 +168,9 @@ impl World {
                 instance.state = InstanceState::Terminated;
             }
         }
-        self.ec2.instances.retain(|_, instance| {
-            !instance
-                .ended
-                .is_some_and(|ended| ended + pace.forget <= now)
-        });
+        self.ec2
+            .instances
+            .retain(|_, instance| instance.ended.is_none_or(|ended| ended + pace.forget > now));
     }
 
     /// A group forgets a member whose instance has terminated (or never was), unless it still waits on a hook.

@@ -272,7 +272,7 @@ impl Play {
         let mut world = self.aws.world();
         world.remember();
         world.end_instance(&manager_id(number), now);
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             // Nobody asked for this end, and EC2 doesn't say when it came.
             world.instance_mut(&manager_id(number)).end_reason = None;
         }

@@ -136,7 +136,7 @@ fn play_many(
                             .insert(seed, (violation.promise, violation.what.clone()));
                     }
                     let done = seed + 1 - first;
-                    if loud && done % 500 == 0 {
+                    if loud && done.is_multiple_of(500) {
                         let rate = done as f64 / begun.elapsed().as_secs_f64();
                         println!("{done} of {count} seeds, {rate:.0} seeds/s");
                     }

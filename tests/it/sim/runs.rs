@@ -218,7 +218,7 @@ impl Play {
             }
             (None, Ok(value)) => self.acknowledge(&run, &value),
         }
-        let cold = run.number % 7 == 0;
+        let cold = run.number.is_multiple_of(7);
         if !cold {
             self.idle.push(run.handler);
         }

@@ -84,10 +84,14 @@ fn candidates(script: &Script) -> Vec<Script> {
         manager_candidates(index, &script.managers[index], &mut add);
     }
     for index in 0..script.strays.len() {
-        add(&|script| drop(script.strays.remove(index)));
+        add(&|script| {
+            script.strays.remove(index);
+        });
     }
     for index in 0..script.noise.len() {
-        add(&|script| drop(script.noise.remove(index)));
+        add(&|script| {
+            script.noise.remove(index);
+        });
     }
     add(&|script| script.trigger.skew = 0);
     add(&|script| script.trigger.delay = 0);
@@ -121,7 +125,9 @@ fn manager_candidates(
     add(&|script| script.managers[index].old_command = None);
     add(&|script| script.managers[index].end = None);
     for worker in 0..manager.workers.len() {
-        add(&|script| drop(script.managers[index].workers.remove(worker)));
+        add(&|script| {
+            script.managers[index].workers.remove(worker);
+        });
         add(&|script| script.managers[index].workers[worker].spot = None);
     }
     if let Some(end) = manager.end {

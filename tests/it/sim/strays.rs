@@ -64,7 +64,11 @@ impl Play {
                 },
             ),
             WorkerOfNobody => {
-                let parent = if index % 2 == 0 { "" } else { "unknown" };
+                let parent = if index.is_multiple_of(2) {
+                    ""
+                } else {
+                    "unknown"
+                };
                 self.stray_worker(index, born, Some(parent), &named, Owner::Nobody, |_| {});
             }
             ForeignWorker => {
@@ -158,7 +162,7 @@ impl Play {
         }
         change(&mut worker);
         let kept = worker.tags.contains_key("lifecycle-reaper:keep");
-        if index % 2 == 0 {
+        if index.is_multiple_of(2) {
             self.stray_key(key, born, owner.clone(), owner == Owner::LongGone, false);
         }
         let named = owner == Owner::LongGone;
