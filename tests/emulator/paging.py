@@ -39,7 +39,7 @@ def token_for(start: int, question: Any) -> str:
 
 
 def start_of(token: str | None, question: Any, refusal: Refusal) -> int:
-    if token is None:
+    if not token:  # an empty one means none, as on AWS
         return 0
     try:
         start, asked = base64.urlsafe_b64decode(token.encode()).decode().split("/")

@@ -24,6 +24,7 @@ mod spot;
 pub mod story;
 mod time;
 mod whole_kind;
+mod worker_groups;
 mod workers;
 
 pub use expect::{Case, Reply, case, check};

@@ -47,7 +47,7 @@ fn member_xml(id: &str, member: &Member, group: Option<&str>) -> String {
                 "Healthy"
             },
         ),
-        element("ProtectedFromScaleIn", false),
+        element("ProtectedFromScaleIn", member.protected_from_scale_in),
     ];
     wrap("member", &inside.concat())
 }

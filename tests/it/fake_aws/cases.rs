@@ -202,6 +202,7 @@ impl World {
         self.ssm.agents.insert(id.into());
         let member = Member {
             state: "InService".into(),
+            protected_from_scale_in: false,
             zone: "eu-west-1a".into(),
             proceeds_since: None,
         };

@@ -116,6 +116,7 @@ pub struct Ec2 {
 #[derive(Clone, Debug)]
 pub struct Member {
     pub state: String,
+    pub protected_from_scale_in: bool,
     pub zone: String,
     /// Since when it proceeds to its end, once every hook has let it go.
     pub proceeds_since: Option<DateTime<Utc>>,

@@ -97,6 +97,7 @@ impl Play {
             world.ec2.instances.insert(id.clone(), instance);
             let member = Member {
                 state: "InService".into(),
+                protected_from_scale_in: false,
                 zone: "eu-west-1a".into(),
                 proceeds_since: None,
             };
