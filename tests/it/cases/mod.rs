@@ -11,6 +11,7 @@ mod drain;
 mod errors;
 mod events;
 mod expect;
+mod fleets;
 mod hook;
 mod keys_and_addresses;
 mod limits;
