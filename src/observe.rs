@@ -20,9 +20,6 @@ use tracing::Instrument;
 /// A command that was requested shortly before the message was sent may be the message's own, sent by a twin.
 const BEFORE_FIRST_SEEN: TimeDelta = TimeDelta::seconds(60);
 
-/// A younger message belongs to the termination that it meets.
-const FRESH: TimeDelta = TimeDelta::minutes(10);
-
 /// Reads one manager: its lifecycle state, our hooks, its instance, and the newest drain command.
 pub async fn manager(
     aws: &Aws,
@@ -62,21 +59,42 @@ pub async fn manager(
         command: Command::NotRead,
         began: Began::NotTold,
     };
-    view.began = began(aws, task, delivery, id, &view, config).await;
-    if let (Drain::Ssm { document }, true) = (&config.drain, needs_command(task, &view, config)) {
-        let since = since_when(task, delivery, &view) - BEFORE_FIRST_SEEN;
-        let woken_by = match task {
-            Task::Wake {
-                change: Change::CommandEnded(command),
-                ..
-            } => Some(command.as_str()),
-            _ => None,
-        };
-        view.command = aws
-            .drain_command(document, id, &Evidential { since, woken_by })
-            .await;
+    let needs_command = needs_command(task, &view, config);
+    if is_old(aws, task, delivery, &view, config) {
+        view.began = began(aws, id, &view).await;
+    }
+    if let (Drain::Ssm { document }, true) = (&config.drain, needs_command) {
+        view.command = command(aws, task, delivery, id, &view, document).await;
+        // An answer is about to end the drain: it must be an answer to this termination.
+        if matches!(view.command, Command::Answered(..)) && view.began == Began::NotTold {
+            view.began = began(aws, id, &view).await;
+            if since_when(task, delivery, &view) > delivery.first_seen + BEFORE_FIRST_SEEN {
+                view.command = command(aws, task, delivery, id, &view, document).await;
+            }
+        }
     }
     view
+}
+
+/// The newest drain command that can be evidence.
+async fn command(
+    aws: &Aws,
+    task: &Task,
+    delivery: &Delivery,
+    id: &InstanceId,
+    view: &ManagerView,
+    document: &str,
+) -> Command {
+    let since = since_when(task, delivery, view) - BEFORE_FIRST_SEEN;
+    let woken_by = match task {
+        Task::Wake {
+            change: Change::CommandEnded(command),
+            ..
+        } => Some(command.as_str()),
+        _ => None,
+    };
+    let evidential = Evidential { since, woken_by };
+    aws.drain_command(document, id, &evidential).await
 }
 
 /// Whether anything depends on the drain commands: a hook that waits, or may wait, and a manager that isn't gone;
@@ -113,23 +131,23 @@ pub fn since_when(task: &Task, delivery: &Delivery, view: &ManagerView) -> Time 
     }
 }
 
-/// When the group began to terminate the manager: asked where no message tells, and where one is old enough to be
-/// about something else. It would end the drain too early, or take an answer from before the termination for one to it.
-async fn began(
+/// Whether a message can't tell since when its manager terminates: a wake never can, and one that would end the drain
+/// by its own age may be about something else.
+fn is_old(
     aws: &Aws,
     task: &Task,
     delivery: &Delivery,
-    id: &InstanceId,
     view: &ManagerView,
     config: &Config,
-) -> Began {
+) -> bool {
     let hooks: Vec<_> = hooks_of(task, view).into_iter().cloned().collect();
-    let is_old = delivery.is_among_the_last()
-        || delivery.age(aws.now()) > FRESH
-        || aws.now() >= deadline(delivery.first_seen, &hooks, config).at;
-    if matches!(task, Task::Terminate { .. }) && !is_old {
-        return Began::NotTold;
-    }
+    !matches!(task, Task::Terminate { .. })
+        || delivery.is_among_the_last()
+        || aws.now() >= deadline(delivery.first_seen, &hooks, config).at
+}
+
+/// When the group began to terminate the manager, as far as its activities tell.
+async fn began(aws: &Aws, id: &InstanceId, view: &ManagerView) -> Began {
     let lifecycle = view.lifecycle.as_ref().ok().and_then(Option::as_ref);
     let Some(lifecycle) = lifecycle.filter(|l| l.state == TERMINATING_WAIT) else {
         return Began::NotTold;

@@ -189,6 +189,14 @@ impl<'a> Evidence<'a> {
         self.world.instances.is_complete() && self.world.members.is_complete()
     }
 
+    /// Whether a kind was read to its end.
+    pub fn is_read(&self, kind: &str) -> bool {
+        self.world
+            .resources
+            .get(kind)
+            .is_some_and(|listing| listing.is_complete())
+    }
+
     /// Whether `born` is older than every live manager, in words; an error says why not.
     pub fn older_than_every_live_manager(&self, born: Time) -> Result<String, String> {
         match &self.liveness {

@@ -168,13 +168,14 @@ fn unused(
                 format!("its manager {owner} is {word}"),
             );
         }
-        // EC2 itself proves it: nobody is left who could be about to use the key, however young it is.
+        // EC2 itself proves it: nobody is left who could be about to use the key, however young it is. Unless the
+        // spot requests could not be read: one of them may be about to.
         Some((owner, OwnerState::Gone(word))) => {
-            return trail.decide(
-                Verdict::Orphan,
-                "owner-gone",
-                format!("its manager {owner} is {word}"),
-            );
+            let fact = format!("its manager {owner} is {word}");
+            if evidence.is_read(SPOT_REQUESTS) {
+                return trail.decide(Verdict::Orphan, "owner-gone", fact);
+            }
+            Some(fact)
         }
         Some((owner, OwnerState::Absent)) => Some(format!("its manager {owner} is absent")),
         Some((_, OwnerState::Unknown | OwnerState::Malformed)) | None => None,

@@ -79,6 +79,7 @@ fn every_call_carries_just_this() {
             "DescribeInstances MaxResults",
             "DescribeKeyPairs ",
             "DescribeLifecycleHooks AutoScalingGroupName",
+            "DescribeScalingActivities AutoScalingGroupName",
             "DescribeSpotInstanceRequests Filter.Name Filter.Value MaxResults",
             "GetCommandInvocation CommandId InstanceId",
             "ListCommands Filters",

@@ -207,11 +207,12 @@ impl Checker {
                 ),
             ));
         }
-        // Where the requests can't be read at all, the key of a dead manager's request is nobody's loss.
+        // Where the requests can't be read at all, the key of a dead manager's request is nobody's loss; nor is that of
+        // an instance which such a request has just launched, and which doesn't show yet.
         let blind = self.script.mishaps.rates.denied == Some("DescribeSpotInstanceRequests");
         if thing.kind == Kind::Key
             && if blind {
-                used_by_instance(world, id)
+                used_by_visible_instance(world, id, self.script.mishaps.rates.lag_seconds)
             } else {
                 used(world, id)
             }
@@ -324,11 +325,18 @@ pub fn used(world: &World, key_id: &str) -> bool {
 }
 
 fn used_by_instance(world: &World, key_id: &str) -> bool {
+    used_by_visible_instance(world, key_id, 0)
+}
+
+/// By an instance that was launched at least so many seconds ago.
+fn used_by_visible_instance(world: &World, key_id: &str, seconds: i64) -> bool {
     let Some(key) = world.ec2.key_pairs.get(key_id) else {
         return false;
     };
     world.ec2.instances.values().any(|instance| {
-        instance.key_name.as_ref() == Some(&key.name) && instance.state != InstanceState::Terminated
+        instance.key_name.as_ref() == Some(&key.name)
+            && instance.state != InstanceState::Terminated
+            && instance.launched + chrono::TimeDelta::seconds(seconds) <= world.now()
     })
 }
 
