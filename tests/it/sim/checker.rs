@@ -208,11 +208,15 @@ impl Checker {
             ));
         }
         // Where the requests can't be read at all, the key of a dead manager's request is nobody's loss; nor is that of
-        // an instance which such a request has just launched, and which doesn't show yet.
+        // an instance which such a request launched too lately to show in what the pass had read.
         let blind = self.script.mishaps.rates.denied == Some("DescribeSpotInstanceRequests");
         if thing.kind == Kind::Key
             && if blind {
-                used_by_visible_instance(world, id, self.script.mishaps.rates.lag_seconds)
+                used_by_visible_instance(
+                    world,
+                    id,
+                    self.script.mishaps.rates.lag_seconds + LONGEST_PASS,
+                )
             } else {
                 used(world, id)
             }
@@ -323,6 +327,9 @@ pub fn used(world: &World, key_id: &str) -> bool {
         .any(|request| request.state == "open" && request.key_name.as_ref() == Some(&key.name));
     by_request || used_by_instance(world, key_id)
 }
+
+/// Between what a pass reads and what it deletes lie so many seconds at the most.
+const LONGEST_PASS: i64 = 60;
 
 fn used_by_instance(world: &World, key_id: &str) -> bool {
     used_by_visible_instance(world, key_id, 0)

@@ -143,10 +143,11 @@ impl Play {
                 "DescribeAutoScalingGroups" => {
                     4 * run.records.len().max(1) * pages(world.groups.len())
                 }
-                "ListCommands" => (3 * tasks + 3) * pages(world.ssm.commands.len()),
+                // Twice, where the message turns out to be older than the termination that it meets.
+                "ListCommands" => (6 * tasks + 3) * pages(world.ssm.commands.len()),
+                "GetCommandInvocation" => 6 * tasks + 3,
                 "DescribeAutoScalingInstances"
                 | "DescribeLifecycleHooks"
-                | "GetCommandInvocation"
                 | "DescribeScalingActivities" => 3 * tasks + 3,
                 "SendCommand" | "RecordLifecycleActionHeartbeat" => tasks,
                 "CompleteLifecycleAction" => 2 * tasks,
