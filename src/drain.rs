@@ -181,9 +181,15 @@ pub fn next(
         // No hook waits so long, unless the message's own time is wrong: what is left is to look at everything once
         // and to let the message go.
         (action, _, _) if stale && action != Action::Waiting => Next::Reap,
-        (Action::Over, _, _) if !is_going(view) && delivery.age(now) > TAKEN_BACK => Next::Leave(
+        // Only where the group itself shows the instance as it was before: what no group has is on its way out, and
+        // an instance that could not be read says nothing.
+        (Action::Over, _, _)
+            if is_behind(view) && view.instance.is_ok() && delivery.age(now) > TAKEN_BACK =>
+        {
+            Next::Leave(
             "the manager is not terminating, and EC2 says that it lives: the termination was taken back, or never was".into(),
-        ),
+            )
+        }
         (Action::Over, _, _) => Next::AwaitGone,
         (_, Host::Gone(state), _) => Next::Release(Release::ManagerDown(state)),
         (_, Host::Stopped, _) => Next::Release(Release::ManagerDown("stopped")),

@@ -38,6 +38,8 @@ struct Seen {
     hook: HookIs,
     /// Whether the group says a word that begins with `Terminating`.
     going: bool,
+    /// Whether EC2 could be asked.
+    read: bool,
     ec2: Ec2Says,
     command: CommandIs,
     time: Time,
@@ -93,8 +95,16 @@ const ROWS: &[Row] = &[
     ),
     (
         "over, lives, not terminating for long: the termination was taken back",
-        |s| s.hook == HookIs::Over && s.ec2 != Ec2Says::Gone && s.time == Time::Late && !s.going,
+        |s| {
+            let lives = s.ec2 != Ec2Says::Gone && s.read;
+            s.hook == HookIs::Over && lives && s.time == Time::Late && !s.going
+        },
         Then::Leave,
+    ),
+    (
+        "over, not terminating for long, and EC2 could not be asked: come again",
+        |s| s.hook == HookIs::Over && !s.read && s.time == Time::Late && !s.going,
+        Then::Wait,
     ),
     (
         "the group can't be asked, too old for any hook",
@@ -189,6 +199,7 @@ fn every_combination_has_one_row_and_the_code_follows_it() {
                         let seen = Seen {
                             hook,
                             going,
+                            read: view.instance.is_ok(),
                             ec2,
                             command,
                             time,

@@ -102,7 +102,8 @@ pub fn hooks_seen() -> Vec<HookSeen> {
     let mut seen = vec![
         (HookIs::NotKnown, false, Err(fault()), ours()),
         (HookIs::NotKnown, false, Err(fault()), Err(fault())),
-        (HookIs::Over, false, Ok(None), ours()),
+        // What no group has is on its way out.
+        (HookIs::Over, true, Ok(None), ours()),
         (HookIs::Waiting, true, says("Terminating:Wait"), ours()),
         (
             HookIs::Waiting,
