@@ -49,37 +49,45 @@ class NoPackage(Exception):
     """Why there is no package, in words."""
 
 
-def host_triple() -> str:
-    told = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
-    return re.search(r"^host: (.+)$", told, re.MULTILINE)[1]
+@dataclass(frozen=True)
+class Cargo:
+    """The command that builds, what it needs in its environment, and where the binary is afterwards."""
+
+    words: list[str]
+    environment: dict[str, str]
+    binary: pathlib.Path
 
 
-def why_not(architecture: Architecture) -> str | None:
-    """What this machine lacks to build for `architecture`."""
-    if architecture.triple == host_triple():
-        return None
-    found = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
-    if not (pathlib.Path(found) / "lib/rustlib" / architecture.triple / "lib").is_dir():
-        return f"Rust's standard library for {architecture.triple} is not installed (rustup target add {architecture.triple})"
-    if not shutil.which(architecture.linker):
-        return f"{architecture.linker} is not installed, which links for {architecture.triple} (in Debian: gcc-{architecture.linker.removesuffix('-gcc')})"
-    return None
+def asked(*words: str) -> str:
+    """What the compiler says that cargo will use: rustup's, Debian's, or the one that `RUSTC` names."""
+    return subprocess.run([os.environ.get("RUSTC", "rustc"), *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def build(architecture: Architecture) -> pathlib.Path:
+def cargo(architecture: Architecture) -> Cargo:
+    """How this machine builds for `architecture`; raises with what it lacks."""
+    triple, subcommand, target, environment = architecture.triple, "build", [], {}
+    host = re.search(r"^host: (.+)$", asked("-vV"), re.MULTILINE)[1]
+    if triple != host and not (pathlib.Path(asked("--print", "sysroot")) / "lib/rustlib" / triple / "lib").is_dir():
+        raise NoPackage(f"Rust's standard library for {triple} is not installed: rustup target add {triple}, or see CONTRIBUTING.md")
+    if shutil.which("cargo-zigbuild"):
+        # Zig brings its own C library, so the glibc to link against can be named, whatever this system has.
+        subcommand, target = "zigbuild", ["--target", f"{triple}.{NEWEST_GLIBC[0]}.{NEWEST_GLIBC[1]}"]
+    elif triple != host:
+        if not shutil.which(architecture.linker):
+            raise NoPackage(f"nothing links for {triple}: neither {architecture.linker} nor cargo-zigbuild is installed, see CONTRIBUTING.md")
+        target, variable = ["--target", triple], triple.replace("-", "_")
+        environment = {f"CARGO_TARGET_{variable.upper()}_LINKER": architecture.linker, f"CC_{variable}": architecture.linker}
+    words = ["cargo", subcommand, "--release", "--locked", "--bin", "bootstrap", *target]
+    return Cargo(words, environment, TARGET / (triple if target else "") / "release/bootstrap")
+
+
+def build(architecture: Architecture, how: Cargo) -> pathlib.Path:
     """Builds `bootstrap` in release mode and returns where it is."""
-    words = ["cargo", "build", "--release", "--locked", "--bin", "bootstrap"]
-    folder, more = TARGET, {}
-    if architecture.triple != host_triple():
-        words += ["--target", architecture.triple]
-        folder = TARGET / architecture.triple
-        variable = architecture.triple.upper().replace("-", "_")
-        more = {f"CARGO_TARGET_{variable}_LINKER": architecture.linker, f"CC_{architecture.triple.replace('-', '_')}": architecture.linker}
-    print(f"building bootstrap for {architecture.name} (from nothing about 10 minutes on 2 cores)", flush=True)
-    done = subprocess.run(words, cwd=ROOT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET), **more}, check=False)
+    print(f"building bootstrap for {architecture.name}, from nothing a quarter of an hour of CPU: {' '.join(how.words)}", flush=True)
+    done = subprocess.run(how.words, cwd=ROOT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET), **how.environment}, check=False)
     if done.returncode:
-        raise NoPackage("cargo build failed")
-    return folder / "release/bootstrap"
+        raise NoPackage("cargo failed")
+    return how.binary
 
 
 def check_binary(content: bytes, architecture: Architecture) -> None:
@@ -92,7 +100,7 @@ def check_binary(content: bytes, architecture: Architecture) -> None:
     wanted = {tuple(int(n) for n in found.split(b".")) for found in re.findall(rb"\0GLIBC_(\d+\.\d+)", content)}
     if max(wanted, default=NEWEST_GLIBC) > NEWEST_GLIBC:
         newest = ".".join(str(n) for n in max(wanted))
-        raise NoPackage(f"bootstrap wants glibc {newest}, and provided.al2023 has 2.34: build on an older system")
+        raise NoPackage(f"bootstrap wants glibc {newest}, and provided.al2023 has 2.34: build with cargo-zigbuild, or on an older system")
 
 
 def write_zip(path: pathlib.Path, content: bytes) -> None:
@@ -157,13 +165,14 @@ def pack_all(arguments: argparse.Namespace) -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     packed = 0
     for architecture in [ARCHITECTURES[name] for name in arguments.architectures or ARCHITECTURES]:
-        lacking = None if arguments.binary else why_not(architecture)
-        if lacking:
-            print(f"no {architecture.name} package: {lacking}", file=sys.stderr)
+        try:
+            how = None if arguments.binary else cargo(architecture)
+        except NoPackage as lacking:
             if arguments.architectures:
-                return 1
+                raise
+            print(f"no {architecture.name} package: {lacking}", file=sys.stderr)
             continue
-        pack(architecture, arguments.binary or build(architecture), arguments.out)
+        pack(architecture, arguments.binary or build(architecture, how), arguments.out)
         packed += 1
     return 0 if packed else 1
 

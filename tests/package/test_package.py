@@ -2,11 +2,13 @@
 
 import contextlib
 import io
+import os
 import pathlib
 import struct
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 import zipfile
 
 import package
@@ -28,6 +30,67 @@ class Binary(unittest.TestCase):
         for content, reason in cases:
             with self.subTest(reason), self.assertRaisesRegex(package.NoPackage, reason):
                 package.check_binary(content, package.ARCHITECTURES["x86_64"])
+
+
+class Cargo(unittest.TestCase):
+    """Which command builds, on a machine that has only what a test puts into one folder."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.sysroot = pathlib.Path(folder.name)
+        self.install("rustc", f'[ "$1" = -vV ] && echo "host: x86_64-unknown-linux-gnu" || echo "{self.sysroot}"')
+        environment = unittest.mock.patch.dict(os.environ, {"PATH": folder.name})
+        environment.start()
+        self.addCleanup(environment.stop)
+        os.environ.pop("RUSTC", None)
+
+    def install(self, program: str, script: str = "") -> pathlib.Path:
+        path = self.sysroot / program
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+    def install_arm64_library(self) -> None:
+        (self.sysroot / "lib/rustlib/aarch64-unknown-linux-gnu/lib").mkdir(parents=True)
+
+    def arm64(self) -> package.Cargo:
+        return package.cargo(package.ARCHITECTURES["arm64"])
+
+    def test_this_machines_architecture_needs_nothing_more(self):
+        how = package.cargo(package.ARCHITECTURES["x86_64"])
+        self.assertEqual(how.words, ["cargo", "build", "--release", "--locked", "--bin", "bootstrap"])
+        self.assertEqual((how.environment, how.binary), ({}, package.TARGET / "release/bootstrap"))
+
+    def test_what_the_other_one_lacks_is_said(self):
+        self.install("aarch64-linux-gnu-gcc")
+        with self.assertRaisesRegex(package.NoPackage, "standard library for aarch64-unknown-linux-gnu is not installed"):
+            self.arm64()
+        (self.sysroot / "aarch64-linux-gnu-gcc").unlink()
+        self.install_arm64_library()
+        with self.assertRaisesRegex(package.NoPackage, "neither aarch64-linux-gnu-gcc nor cargo-zigbuild"):
+            self.arm64()
+
+    def test_a_cross_compiler_compiles_c_and_links(self):
+        self.install("aarch64-linux-gnu-gcc")
+        self.install_arm64_library()
+        how = self.arm64()
+        self.assertEqual(how.words[-2:], ["--target", "aarch64-unknown-linux-gnu"])
+        self.assertEqual(how.environment["CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER"], "aarch64-linux-gnu-gcc")
+        self.assertEqual(how.environment["CC_aarch64_unknown_linux_gnu"], "aarch64-linux-gnu-gcc")
+        self.assertEqual(how.binary, package.TARGET / "aarch64-unknown-linux-gnu/release/bootstrap")
+
+    def test_zig_links_against_the_glibc_of_lambda_for_either(self):
+        self.install("cargo-zigbuild")
+        self.install_arm64_library()
+        for name, triple in [("arm64", "aarch64-unknown-linux-gnu"), ("x86_64", "x86_64-unknown-linux-gnu")]:
+            how = package.cargo(package.ARCHITECTURES[name])
+            self.assertEqual((how.words[1], how.words[-2:]), ("zigbuild", ["--target", f"{triple}.2.34"]))
+            self.assertEqual((how.environment, how.binary), ({}, package.TARGET / triple / "release/bootstrap"))
+
+    def test_the_compiler_that_cargo_is_told_to_use_is_asked(self):
+        os.environ["RUSTC"] = str(self.install("another-rustc", 'echo "host: aarch64-unknown-linux-gnu"'))
+        self.assertEqual(self.arm64().words[1:], ["build", "--release", "--locked", "--bin", "bootstrap"])
 
 
 class Package(unittest.TestCase):
