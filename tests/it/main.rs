@@ -25,3 +25,4 @@ mod pure;
 mod sight;
 mod sim;
 mod sweeps;
+mod tls;
