@@ -31,6 +31,9 @@ pub struct Place {
     pub account: Option<String>,
 }
 
+/// A task and the event's own time, or the event that says why there is none.
+type Reading<T = (Task, Option<Time>)> = Result<T, Event>;
+
 /// An envelope in an envelope in an envelope: nothing real is nested deeper.
 const MOST_ENVELOPES: usize = 4;
 
@@ -67,7 +70,8 @@ fn unwrap(value: &Value, place: &Place, config: &Config, depth: usize) -> Event 
                     "SNS {kind}: a person confirms it, the function follows no URL"
                 ))
             }
-            _ => of_object(object, place, config),
+            _ => of_object(object, place, config)
+                .map_or_else(|refusal| refusal, |(task, time)| Event::Task(task, time)),
         },
         // A producer that encoded twice.
         Value::String(text) if text.trim_start().starts_with(['{', '"']) => inner(text),
@@ -78,7 +82,7 @@ fn unwrap(value: &Value, place: &Place, config: &Config, depth: usize) -> Event 
     }
 }
 
-fn of_object(object: &Map<String, Value>, place: &Place, config: &Config) -> Event {
+fn of_object(object: &Map<String, Value>, place: &Place, config: &Config) -> Reading {
     if object.contains_key("detail-type") {
         return of_event_bridge(object, place, config);
     }
@@ -88,7 +92,9 @@ fn of_object(object: &Map<String, Value>, place: &Place, config: &Config) -> Eve
     let is_test = [text(object, "Event"), text(object, "LifecycleTransition")]
         .contains(&Some("autoscaling:TEST_NOTIFICATION"));
     if is_test {
-        return Event::Ignored("the test notification of a new lifecycle hook".into());
+        return Err(Event::Ignored(
+            "the test notification of a new lifecycle hook".into(),
+        ));
     }
     if object.contains_key("LifecycleTransition") {
         return lifecycle(object, time(object, "Time"), config);
@@ -96,66 +102,59 @@ fn of_object(object: &Map<String, Value>, place: &Place, config: &Config) -> Eve
     let service = ["Service", "Event", "eventSource", "source"]
         .into_iter()
         .find_map(|key| text(object, key));
-    match service {
+    Err(match service {
         Some(service) => Event::Ignored(format!("a message of {}", short(service))),
         None => Event::Unreadable("no key that an event of ours has".into()),
-    }
+    })
 }
 
 /// A termination hook's message, or the detail of the same event on EventBridge.
-fn lifecycle(detail: &Map<String, Value>, time: Option<Time>, config: &Config) -> Event {
+fn lifecycle(detail: &Map<String, Value>, time: Option<Time>, config: &Config) -> Reading {
     match detail.get("LifecycleTransition") {
         Some(Value::String(t)) if t == "autoscaling:EC2_INSTANCE_TERMINATING" => {}
         Some(Value::String(t)) => {
-            return Event::Ignored(format!("the lifecycle transition {}", short(t)));
+            return Err(Event::Ignored(format!(
+                "the lifecycle transition {}",
+                short(t)
+            )));
         }
-        Some(_) => return Event::Unreadable("LifecycleTransition is not a string".into()),
+        Some(_) => {
+            return Err(Event::Unreadable(
+                "LifecycleTransition is not a string".into(),
+            ));
+        }
         // EventBridge's detail-type has said it already.
         None => {}
     }
-    let group = match required(detail, "AutoScalingGroupName") {
-        Ok(group) => group,
-        Err(reason) => return Event::Unreadable(reason),
-    };
-    if !config.groups.iter().any(|g| g == group) {
-        return Event::Ignored(format!("the group {} is not managed here", short(group)));
-    }
-    let hook = match required(detail, "LifecycleHookName") {
-        Ok(hook) => hook,
-        Err(reason) => return Event::Unreadable(reason),
-    };
+    let group = managed_group(detail, config)?;
+    let hook = required(detail, "LifecycleHookName")?;
     if !config.hooks.iter().any(|h| h == hook) {
-        return Event::Ignored(format!("the hook {} is not ours", short(hook)));
+        return Err(Event::Ignored(format!(
+            "the hook {} is not ours",
+            short(hook)
+        )));
     }
-    match instance_id(detail, "EC2InstanceId") {
-        Ok(manager) => {
-            let to_warm_pool = text(detail, "Destination") == Some("WarmPool");
-            Event::Task(
-                Task::Terminate {
-                    manager,
-                    group: group.to_owned(),
-                    hook: hook.to_owned(),
-                    to_warm_pool,
-                },
-                time,
-            )
-        }
-        Err(reason) => Event::Unreadable(reason),
-    }
+    let task = Task::Terminate {
+        manager: instance_id(detail, "EC2InstanceId")?,
+        group: group.to_owned(),
+        hook: hook.to_owned(),
+        to_warm_pool: text(detail, "Destination") == Some("WarmPool"),
+    };
+    Ok((task, time))
 }
 
-fn of_event_bridge(event: &Map<String, Value>, place: &Place, config: &Config) -> Event {
+fn of_event_bridge(event: &Map<String, Value>, place: &Place, config: &Config) -> Reading {
     let Some(kind) = text(event, "detail-type") else {
-        return Event::Unreadable("detail-type is not a string".into());
+        return Err(Event::Unreadable("detail-type is not a string".into()));
     };
     for (what, here) in [("region", &place.region), ("account", &place.account)] {
         if let (Some(there), Some(here)) = (text(event, what), here)
             && there != here
         {
-            return Event::Ignored(format!(
+            return Err(Event::Ignored(format!(
                 "an event of the {what} {}, and this is {here}",
                 short(there)
-            ));
+            )));
         }
     }
     let source = text(event, "source").unwrap_or_default();
@@ -166,52 +165,44 @@ fn of_event_bridge(event: &Map<String, Value>, place: &Place, config: &Config) -
     let time = time(event, "time");
     let detail = || detail(event);
     match (service, kind) {
-        ("autoscaling" | "", "EC2 Instance-terminate Lifecycle Action") => match detail() {
-            Ok(detail) => lifecycle(&detail, time, config),
-            Err(reason) => Event::Unreadable(reason),
-        },
-        ("autoscaling" | "", "EC2 Instance Terminate Successful") => with(detail(), |d| {
-            terminated(d, ToldBy::TerminateSuccessful, time, config)
-        }),
-        ("autoscaling" | "", "EC2 Instance Terminate Unsuccessful") => with(detail(), |d| {
-            terminated(d, ToldBy::TerminateUnsuccessful, time, config)
-        }),
-        ("ec2" | "", "EC2 Instance State-change Notification") => {
-            with(detail(), |d| state_change(d, time))
+        ("autoscaling" | "", "EC2 Instance-terminate Lifecycle Action") => {
+            lifecycle(&detail()?, time, config)
         }
+        ("autoscaling" | "", "EC2 Instance Terminate Successful") => {
+            terminated(&detail()?, ToldBy::TerminateSuccessful, time, config)
+        }
+        ("autoscaling" | "", "EC2 Instance Terminate Unsuccessful") => {
+            terminated(&detail()?, ToldBy::TerminateUnsuccessful, time, config)
+        }
+        ("ec2" | "", "EC2 Instance State-change Notification") => state_change(&detail()?, time),
         ("ec2" | "", "EC2 Spot Instance Interruption Warning") => {
-            with(detail(), |d| woken(d, Change::SpotInterruption, time))
+            woken(&detail()?, Change::SpotInterruption, time)
         }
         ("ssm" | "", "EC2 Command Invocation Status-change Notification") => {
-            with(detail(), |d| command_ended(d, event, time, config))
+            command_ended(&detail()?, event, time, config)
         }
         ("events" | "scheduler" | "", "Scheduled Event") => {
-            Event::Task(Task::Sweep { writes: true }, time)
+            Ok((Task::Sweep { writes: true }, time))
         }
-        _ => Event::Ignored(format!("the event {} of {}", short(kind), short(source))),
-    }
-}
-
-fn with(
-    detail: Result<Map<String, Value>, String>,
-    read: impl FnOnce(&Map<String, Value>) -> Event,
-) -> Event {
-    match detail {
-        Ok(detail) => read(&detail),
-        Err(reason) => Event::Unreadable(reason),
+        _ => Err(Event::Ignored(format!(
+            "the event {} of {}",
+            short(kind),
+            short(source)
+        ))),
     }
 }
 
 /// The detail; an input transformer may have quoted it.
-fn detail(event: &Map<String, Value>) -> Result<Map<String, Value>, String> {
-    match event.get("detail") {
-        Some(Value::Object(detail)) => Ok(detail.clone()),
+fn detail(event: &Map<String, Value>) -> Reading<Map<String, Value>> {
+    let why = match event.get("detail") {
+        Some(Value::Object(detail)) => return Ok(detail.clone()),
         Some(Value::String(quoted)) => match serde_json::from_str(quoted) {
-            Ok(Value::Object(detail)) => Ok(detail),
-            _ => Err("detail is a string that holds no object".into()),
+            Ok(Value::Object(detail)) => return Ok(detail),
+            _ => "detail is a string that holds no object",
         },
-        _ => Err("detail is missing or no object".into()),
-    }
+        _ => "detail is missing or no object",
+    };
+    Err(Event::Unreadable(why.into()))
 }
 
 fn terminated(
@@ -219,33 +210,26 @@ fn terminated(
     told_by: ToldBy,
     time: Option<Time>,
     config: &Config,
-) -> Event {
-    let group = match required(detail, "AutoScalingGroupName") {
-        Ok(group) => group,
-        Err(reason) => return Event::Unreadable(reason),
-    };
-    if !config.groups.iter().any(|g| g == group) {
-        return Event::Ignored(format!("the group {} is not managed here", short(group)));
-    }
-    match instance_id(detail, "EC2InstanceId") {
-        Ok(manager) => Event::Task(Task::Reap { manager, told_by }, time),
-        Err(reason) => Event::Unreadable(reason),
-    }
+) -> Reading {
+    managed_group(detail, config)?;
+    let manager = instance_id(detail, "EC2InstanceId")?;
+    Ok((Task::Reap { manager, told_by }, time))
 }
 
-fn state_change(detail: &Map<String, Value>, time: Option<Time>) -> Event {
+fn state_change(detail: &Map<String, Value>, time: Option<Time>) -> Reading {
     match text(detail, "state") {
         Some("stopped" | "shutting-down" | "terminated") => woken(detail, Change::State, time),
-        Some(state) => Event::Ignored(format!("the instance state {}", short(state))),
-        None => Event::Unreadable("state is missing or not a string".into()),
+        Some(state) => Err(Event::Ignored(format!(
+            "the instance state {}",
+            short(state)
+        ))),
+        None => Err(Event::Unreadable("state is missing or not a string".into())),
     }
 }
 
-fn woken(detail: &Map<String, Value>, change: Change, time: Option<Time>) -> Event {
-    match instance_id(detail, "instance-id") {
-        Ok(manager) => Event::Task(Task::Wake { manager, change }, time),
-        Err(reason) => Event::Unreadable(reason),
-    }
+fn woken(detail: &Map<String, Value>, change: Change, time: Option<Time>) -> Reading {
+    let manager = instance_id(detail, "instance-id")?;
+    Ok((Task::Wake { manager, change }, time))
 }
 
 fn command_ended(
@@ -253,20 +237,23 @@ fn command_ended(
     event: &Map<String, Value>,
     time: Option<Time>,
     config: &Config,
-) -> Event {
+) -> Reading {
     let Drain::Ssm { document } = &config.drain else {
-        return Event::Ignored("no drain document is configured".into());
+        return Err(Event::Ignored("no drain document is configured".into()));
     };
     let named = text(detail, "document-name").unwrap_or_default();
     if named != document && !document.ends_with(&format!("/{named}")) {
-        return Event::Ignored(format!("a command of the document {}", short(named)));
+        return Err(Event::Ignored(format!(
+            "a command of the document {}",
+            short(named)
+        )));
     }
     let status = text(detail, "status").unwrap_or_default();
     if matches!(status, "Pending" | "InProgress" | "Delayed" | "Cancelling") {
-        return Event::Ignored(format!("the command is {status}"));
+        return Err(Event::Ignored(format!("the command is {status}")));
     }
     let command = text(detail, "command-id").unwrap_or_default();
-    let id = instance_id(detail, "instance-id").or_else(|reason| {
+    let manager = instance_id(detail, "instance-id").or_else(|refusal| {
         // Older samples of the event name the instance in its ARN alone.
         let arn = event
             .get("resources")
@@ -275,56 +262,57 @@ fn command_ended(
             .unwrap_or_default();
         arn.rsplit_once('/')
             .and_then(|(_, id)| InstanceId::parse(id))
-            .ok_or(reason)
-    });
-    match id {
-        Ok(manager) => Event::Task(
-            Task::Wake {
-                manager,
-                change: Change::CommandEnded(command.chars().take(64).collect()),
-            },
-            time,
-        ),
-        Err(reason) => Event::Unreadable(reason),
-    }
+            .ok_or(refusal)
+    })?;
+    let change = Change::CommandEnded(command.chars().take(64).collect());
+    Ok((Task::Wake { manager, change }, time))
 }
 
 /// What a person asks for by hand.
-fn of_person(object: &Map<String, Value>) -> Event {
-    match text(object, "action") {
-        Some("sweep") => Event::Task(Task::Sweep { writes: true }, None),
-        Some("plan") => Event::Task(Task::Sweep { writes: false }, None),
-        Some("reap") => match instance_id(object, "instance_id") {
-            Ok(manager) => Event::Task(
-                Task::Reap {
-                    manager,
-                    told_by: ToldBy::Person,
-                },
-                None,
-            ),
-            Err(reason) => Event::Unreadable(reason),
+fn of_person(object: &Map<String, Value>) -> Reading {
+    let task = match text(object, "action") {
+        Some("sweep") => Task::Sweep { writes: true },
+        Some("plan") => Task::Sweep { writes: false },
+        Some("reap") => Task::Reap {
+            manager: instance_id(object, "instance_id")?,
+            told_by: ToldBy::Person,
         },
-        Some(action) => Event::Unreadable(format!(
-            "the action {} is none of sweep, plan, reap",
-            short(action)
-        )),
-        None => Event::Unreadable("action is not a string".into()),
+        Some(action) => {
+            return Err(Event::Unreadable(format!(
+                "the action {} is none of sweep, plan, reap",
+                short(action)
+            )));
+        }
+        None => return Err(Event::Unreadable("action is not a string".into())),
+    };
+    Ok((task, None))
+}
+
+/// The group that an event is about, if it is one of ours.
+fn managed_group<'a>(detail: &'a Map<String, Value>, config: &Config) -> Reading<&'a str> {
+    let group = required(detail, "AutoScalingGroupName")?;
+    if config.groups.iter().any(|g| g == group) {
+        return Ok(group);
     }
+    Err(Event::Ignored(format!(
+        "the group {} is not managed here",
+        short(group)
+    )))
 }
 
 fn text<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
-fn required<'a>(object: &'a Map<String, Value>, key: &str) -> Result<&'a str, String> {
-    text(object, key)
-        .filter(|t| !t.is_empty())
-        .ok_or_else(|| format!("{key} is missing, empty or not a string"))
+fn required<'a>(object: &'a Map<String, Value>, key: &str) -> Reading<&'a str> {
+    let why = || Event::Unreadable(format!("{key} is missing, empty or not a string"));
+    text(object, key).filter(|t| !t.is_empty()).ok_or_else(why)
 }
 
-fn instance_id(object: &Map<String, Value>, key: &str) -> Result<InstanceId, String> {
+fn instance_id(object: &Map<String, Value>, key: &str) -> Reading<InstanceId> {
     let text = required(object, key)?;
-    InstanceId::parse(text).ok_or_else(|| format!("{key} {} is not an instance id", short(text)))
+    let why = || Event::Unreadable(format!("{key} {} is not an instance id", short(text)));
+    InstanceId::parse(text).ok_or_else(why)
 }
 
 fn time(object: &Map<String, Value>, key: &str) -> Option<Time> {

@@ -4,13 +4,15 @@
 //! So whatever appears while we read is either not yet a candidate, or already protected.
 
 use crate::{
-    aws::{Aws, Evidential},
+    aws::{Aws, Evidential, NewestCommand},
     config::{Config, Drain},
-    drain::{TERMINATING_WAIT, deadline, hooks_of},
+    drain::{deadline, hooks_of},
     preflight::GroupFacts,
     reap::{self, REAPERS, Reaper},
     task::{Change, Delivery, InstanceId, Task},
-    world::{Began, Command, Instance, InstanceState, Listing, ManagerView, Resource, Time, World},
+    world::{
+        Began, Command, Instance, InstanceState, Listing, ManagerView, Resource, Stage, Time, World,
+    },
 };
 use chrono::TimeDelta;
 use futures_util::future::{join, join_all, join3};
@@ -40,14 +42,11 @@ pub async fn manager(
         // Only the group that has the instance can tell its hooks.
         _ => {
             let (lifecycle, instance) = join(aws.lifecycle(id), aws.instance(id, config)).await;
-            let group = lifecycle
-                .as_ref()
-                .ok()
-                .and_then(Option::as_ref)
-                .map(|l| l.group.clone());
-            let hooks = match group.filter(|g| config.groups.contains(g)) {
-                Some(group) => aws.hooks(&group, config).await,
-                None => Ok(vec![]),
+            let hooks = match &lifecycle {
+                Ok(Some(place)) if config.groups.contains(&place.group) => {
+                    aws.hooks(&place.group, config).await
+                }
+                _ => Ok(vec![]),
             };
             (lifecycle, hooks, instance)
         }
@@ -64,28 +63,27 @@ pub async fn manager(
         view.began = began(aws, id, &view).await;
     }
     if let (Drain::Ssm { document }, true) = (&config.drain, needs_command) {
-        view.command = command(aws, task, delivery, id, &view, document).await;
+        let since = since_when(task, delivery, &view) - BEFORE_FIRST_SEEN;
+        let newest = aws.drain_command(document, id, since).await;
+        view.command = as_evidence(&newest, task, delivery, &view);
         // An answer is about to end the drain: it must be an answer to this termination.
         if matches!(view.command, Command::Answered(..)) && view.began == Began::NotTold {
             view.began = began(aws, id, &view).await;
             if since_when(task, delivery, &view) > delivery.first_seen + BEFORE_FIRST_SEEN {
-                view.command = command(aws, task, delivery, id, &view, document).await;
+                view.command = as_evidence(&newest, task, delivery, &view);
             }
         }
     }
     view
 }
 
-/// The newest drain command that can be evidence.
-async fn command(
-    aws: &Aws,
+/// The newest drain command as evidence about the termination that `view` shows.
+fn as_evidence(
+    newest: &NewestCommand,
     task: &Task,
     delivery: &Delivery,
-    id: &InstanceId,
     view: &ManagerView,
-    document: &str,
 ) -> Command {
-    let since = since_when(task, delivery, view) - BEFORE_FIRST_SEEN;
     let woken_by = match task {
         Task::Wake {
             change: Change::CommandEnded(command),
@@ -93,8 +91,10 @@ async fn command(
         } => Some(command.as_str()),
         _ => None,
     };
-    let evidential = Evidential { since, woken_by };
-    aws.drain_command(document, id, &evidential).await
+    newest.as_evidence(Evidential {
+        since: since_when(task, delivery, view) - BEFORE_FIRST_SEEN,
+        woken_by,
+    })
 }
 
 /// Whether anything depends on the drain commands: a hook that waits, or may wait, and a manager that isn't gone;
@@ -103,9 +103,6 @@ fn needs_command(task: &Task, view: &ManagerView, config: &Config) -> bool {
     let is_up = view.instance.as_ref().map_or(true, |i| {
         i.as_ref()
             .is_some_and(|i| !i.state.is_gone() && i.state != InstanceState::Stopped)
-    });
-    let waits = view.lifecycle.as_ref().map_or(true, |l| {
-        l.as_ref().is_some_and(|l| l.state == TERMINATING_WAIT)
     });
     let interrupted = matches!(
         task,
@@ -116,7 +113,7 @@ fn needs_command(task: &Task, view: &ManagerView, config: &Config) -> bool {
     );
     let grace_hangs_on_it =
         matches!(task, Task::Terminate { .. }) && !config.worker_grace.is_zero();
-    is_up && (waits || interrupted) || grace_hangs_on_it
+    is_up && (view.may_wait() || interrupted) || grace_hangs_on_it
 }
 
 /// Since when a manager has been terminating: as its message says, unless the group knows better.
@@ -148,11 +145,10 @@ fn is_old(
 
 /// When the group began to terminate the manager, as far as its activities tell.
 async fn began(aws: &Aws, id: &InstanceId, view: &ManagerView) -> Began {
-    let lifecycle = view.lifecycle.as_ref().ok().and_then(Option::as_ref);
-    let Some(lifecycle) = lifecycle.filter(|l| l.state == TERMINATING_WAIT) else {
+    let (Stage::Waiting, Some(place)) = (view.stage(), view.in_group()) else {
         return Began::NotTold;
     };
-    match aws.termination_began(&lifecycle.group, id).await {
+    match aws.termination_began(&place.group, id).await {
         Ok(began) => began.map_or(Began::NotTold, Began::At),
         Err(fault) => {
             tracing::warn!(instance_id = %id, %fault, "the group's activities could not be read: when the termination began is not known");

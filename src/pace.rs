@@ -1,9 +1,8 @@
 //! When to come again: pure arithmetic over deliveries, deadlines and heartbeats.
 
 use crate::{
-    drain::{TERMINATING_WAIT, is_going},
     task::{Delivery, Task},
-    world::{ManagerView, Time},
+    world::{ManagerView, Stage, Time},
 };
 use chrono::TimeDelta;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -82,13 +81,9 @@ pub fn spread(delivery: &Delivery, until_deadline: TimeDelta) -> TimeDelta {
 /// Until an instance is gone that no hook of ours holds: soon where its group lets it go, rarely where another
 /// team's hook holds it or where it isn't terminating at all.
 pub fn until_gone(task: &Task, delivery: &Delivery, view: &ManagerView) -> TimeDelta {
-    let is_held = view
-        .lifecycle
-        .as_ref()
-        .is_ok_and(|l| l.as_ref().is_some_and(|l| l.state == TERMINATING_WAIT));
     // The last deliveries are worth more than haste.
     let has_many_left = delivery.left().is_none_or(|left| left > SCARCE);
-    if is_going(view) && !is_held && has_many_left {
+    if view.stage() == Stage::Going && has_many_left {
         SHORTEST_DELAY
     } else {
         backoff(task, delivery)

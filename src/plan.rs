@@ -6,10 +6,11 @@
 use crate::{
     config::{Config, Drain},
     drain::{self, Deadline, Next},
+    fault::Disposition,
     pace,
     reap::{self, Evidence, Judgement, REAPERS, Verdict},
     task::{Delivery, InstanceId, Task},
-    world::{Hook, ManagerView, Resource, Time},
+    world::{Hook, ManagerView, Resource, Time, World},
 };
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, HashSet};
@@ -67,7 +68,7 @@ pub fn plan_drain(
         Next::Hold(_) | Next::Send(_) => {
             let heartbeat = hooks.iter().map(|h| h.heartbeat_timeout).min();
             let delay = pace::while_draining(task, delivery, heartbeat, deadline.at, now);
-            let mut actions = if waits(view) {
+            let mut actions = if view.may_wait() {
                 each(DrainAction::Heartbeat)
             } else {
                 vec![]
@@ -95,30 +96,14 @@ pub fn plan_drain(
 fn names(task: &Task, view: &ManagerView) -> (String, Vec<String>) {
     match task {
         Task::Terminate { group, hook, .. } => (group.clone(), vec![hook.clone()]),
-        _ => {
-            let group = view
-                .lifecycle
-                .as_ref()
-                .ok()
-                .and_then(Option::as_ref)
-                .map(|l| l.group.clone());
-            (
-                group.unwrap_or_default(),
-                drain::hooks_of(task, view)
-                    .into_iter()
-                    .map(|h| h.name.clone())
-                    .collect(),
-            )
-        }
+        _ => (
+            view.in_group().map(|l| l.group.clone()).unwrap_or_default(),
+            drain::hooks_of(task, view)
+                .into_iter()
+                .map(|h| h.name.clone())
+                .collect(),
+        ),
     }
-}
-
-/// Whether a heartbeat can have an effect: the hook waits, or nobody could tell.
-fn waits(view: &ManagerView) -> bool {
-    view.lifecycle.as_ref().map_or(true, |l| {
-        l.as_ref()
-            .is_some_and(|l| l.state == drain::TERMINATING_WAIT)
-    })
 }
 
 /// One step of a reaping plan.
@@ -197,7 +182,7 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
         plan.judged.extend(judged.map(|j| (reaper.kind(), j)));
         let (before, judged) = plan.judged.split_at_mut(begin);
         if reaper.kind() == reap::WORKERS {
-            hold_for_requests(judged, before);
+            hold_for_requests(judged, before, world);
         }
         plan.over_limit += put_off(judged, config.max_deletions, now);
         let judged = || judged.iter().map(|(_, judgement)| judgement);
@@ -211,8 +196,16 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
     plan
 }
 
-/// Defers the workers whose spot request was put off: a persistent one that outlives its worker starts another.
-fn hold_for_requests(workers: &mut [(&str, Judgement)], before: &[(&str, Judgement)]) {
+/// Defers the workers whose spot request was put off, or could not be looked at: a persistent one that outlives its
+/// worker starts another. A listing that is denied never comes, so it holds nothing up.
+fn hold_for_requests(
+    workers: &mut [(&str, Judgement)],
+    before: &[(&str, Judgement)],
+    world: &World,
+) {
+    let requests = world.resources.get(reap::SPOT_REQUESTS);
+    let fault = requests.and_then(|listing| listing.fault.as_ref());
+    let is_unread = fault.is_some_and(|fault| fault.disposition == Disposition::Retry);
     let put_off = before
         .iter()
         .filter(|(kind, j)| *kind == reap::SPOT_REQUESTS && matches!(j.verdict, Verdict::Defer(_)));
@@ -223,12 +216,18 @@ fn hold_for_requests(workers: &mut [(&str, Judgement)], before: &[(&str, Judgeme
     let orphans = workers.iter_mut().map(|(_, j)| j);
     for worker in orphans.filter(|j| j.verdict == Verdict::Orphan) {
         let request = worker.resource.spot_request.as_deref();
-        if put_off.contains(worker.resource.id.as_str())
+        let why = if is_unread && request.is_some() {
+            "its spot request could not be listed and must be cancelled first"
+        } else if put_off.contains(worker.resource.id.as_str())
             || request.is_some_and(|r| put_off.contains(r))
         {
-            worker.verdict = Verdict::Defer(None);
-            worker.evidence = format!("an orphan ({}), after its spot request", worker.evidence);
-        }
+            "its spot request waits and must be cancelled first"
+        } else {
+            continue;
+        };
+        worker.verdict = Verdict::Defer(None);
+        worker.rule = "spot-request-first";
+        worker.evidence = format!("an orphan ({}), but {why}", worker.evidence);
     }
 }
 

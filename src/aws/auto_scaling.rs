@@ -1,14 +1,17 @@
 //! Auto Scaling: members, lifecycle states and lifecycle hooks.
 
-use super::{Aws, Page, pages};
+use super::{Aws, Page, in_chunks, pages};
 use crate::{
     config::Config,
+    drain::LONGEST_WAIT,
     fault::Fault,
+    preflight::TerminationHook,
     task::InstanceId,
     world::{Hook, Lifecycle, Listing, Member, Time},
 };
-use aws_sdk_autoscaling::types::LifecycleState;
+use aws_sdk_autoscaling::types::{LifecycleHook, LifecycleState};
 use chrono::{DateTime, TimeDelta};
+use std::collections::BTreeSet;
 
 /// Auto Scaling names at most so many groups in one call.
 const GROUPS_PER_CALL: usize = 50;
@@ -25,11 +28,10 @@ struct Group {
 }
 
 impl Aws {
-    /// The members of `groups`, and those of `groups` that don't exist.
-    pub async fn members(&self, groups: &[String]) -> (Listing<Member>, Vec<String>) {
-        let (mut members, mut missing) = (vec![], vec![]);
-        for names in groups.chunks(GROUPS_PER_CALL) {
-            let read = pages("DescribeAutoScalingGroups", async |token| {
+    /// Those of `names` that exist.
+    async fn groups(&self, names: &[String]) -> Listing<Group> {
+        in_chunks(names, GROUPS_PER_CALL, async |names| {
+            pages("DescribeAutoScalingGroups", async |token| {
                 let call = self.auto_scaling().describe_auto_scaling_groups();
                 let call = call
                     .set_auto_scaling_group_names(Some(names.to_vec()))
@@ -38,31 +40,32 @@ impl Aws {
                     .send()
                     .await
                     .map_err(Fault::of("DescribeAutoScalingGroups"))?;
-                let items = answer.auto_scaling_groups().iter().map(group).collect();
+                let items = answer.auto_scaling_groups().iter().map(group);
                 Ok(Page {
-                    items,
+                    items: items.filter(|g| names.contains(&g.name)).collect(),
                     next: answer.next_token,
                 })
             })
-            .await;
-            let found: Vec<Group> = read.items;
-            missing.extend(
-                names
-                    .iter()
-                    .filter(|name| found.iter().all(|g| g.name != **name))
-                    .cloned(),
-            );
-            let ours = found.into_iter().filter(|g| names.contains(&g.name));
-            members.extend(ours.flat_map(|g| g.members));
-            if read.fault.is_some() {
-                let listing = Listing {
-                    items: members,
-                    fault: read.fault,
-                };
-                return (listing, vec![]);
-            }
-        }
-        (Listing::complete(members), missing)
+            .await
+        })
+        .await
+    }
+
+    /// The members of `groups`, and those of `groups` that don't exist.
+    pub async fn members(&self, groups: &[String]) -> (Listing<Member>, Vec<String>) {
+        let Listing { items, fault } = self.groups(groups).await;
+        let is_missing = |name: &&String| items.iter().all(|g| g.name != **name);
+        // What was not read to its end shows no group to be missing.
+        let asked = groups.iter().filter(|_| fault.is_none());
+        let missing = asked.filter(is_missing).cloned().collect();
+        let items = items.into_iter().flat_map(|g| g.members).collect();
+        (Listing { items, fault }, missing)
+    }
+
+    /// Those of `names` that are groups.
+    pub async fn existing_groups(&self, names: &[String]) -> Result<BTreeSet<String>, Fault> {
+        let Listing { items, fault } = self.groups(names).await;
+        fault.map_or_else(|| Ok(items.into_iter().map(|g| g.name).collect()), Err)
     }
 
     /// Where one instance stands in its group; `None` = no group has it.
@@ -98,35 +101,34 @@ impl Aws {
         }
     }
 
-    /// Our termination hooks on a group.
-    pub async fn hooks(&self, group: &str, config: &Config) -> Result<Vec<Hook>, Fault> {
-        let call = self
-            .auto_scaling()
-            .describe_lifecycle_hooks()
-            .auto_scaling_group_name(group);
+    /// Every termination hook of a group, ours and others'.
+    async fn hooks_on_termination(&self, group: &str) -> Result<Vec<LifecycleHook>, Fault> {
+        let call = self.auto_scaling().describe_lifecycle_hooks();
         let answer = call
+            .auto_scaling_group_name(group)
             .send()
             .await
             .map_err(Fault::of("DescribeLifecycleHooks"))?;
-        let ours = answer.lifecycle_hooks().iter().filter(|h| {
-            let terminates = h
-                .lifecycle_transition()
-                .is_none_or(|t| t == "autoscaling:EC2_INSTANCE_TERMINATING");
-            terminates
-                && h.lifecycle_hook_name()
-                    .is_some_and(|name| config.hooks.iter().any(|ours| ours == name))
+        let mut hooks = answer.lifecycle_hooks.unwrap_or_default();
+        let terminates = |transition: &str| transition == "autoscaling:EC2_INSTANCE_TERMINATING";
+        hooks.retain(|h| h.lifecycle_transition().is_none_or(terminates));
+        Ok(hooks)
+    }
+
+    /// Our termination hooks on a group.
+    pub async fn hooks(&self, group: &str, config: &Config) -> Result<Vec<Hook>, Fault> {
+        let hooks = self.hooks_on_termination(group).await?;
+        let ours = hooks.iter().filter(|h| {
+            h.lifecycle_hook_name()
+                .is_some_and(|name| config.hooks.iter().any(|ours| ours == name))
         });
-        Ok(ours
-            .map(|h| {
-                let heartbeat_timeout = seconds(h.heartbeat_timeout()).unwrap_or(DEFAULT_HEARTBEAT);
-                let longest = (heartbeat_timeout * 100).min(crate::drain::LONGEST_WAIT);
-                Hook {
-                    name: h.lifecycle_hook_name().unwrap_or_default().to_owned(),
-                    heartbeat_timeout,
-                    global_timeout: seconds(h.global_timeout()).unwrap_or(longest),
-                }
-            })
-            .collect())
+        Ok(ours.map(hook).collect())
+    }
+
+    /// The termination hooks of a group as a preflight looks at them, ours and others'.
+    pub async fn termination_hooks(&self, group: &str) -> Result<Vec<TerminationHook>, Fault> {
+        let hooks = self.hooks_on_termination(group).await?;
+        Ok(hooks.iter().map(termination_hook).collect())
     }
 
     /// When the group began to terminate an instance, as far as its latest activities tell; newest come first.
@@ -190,7 +192,26 @@ impl Aws {
     }
 }
 
-pub(super) fn seconds(count: Option<i32>) -> Option<TimeDelta> {
+fn hook(hook: &LifecycleHook) -> Hook {
+    let heartbeat_timeout = seconds(hook.heartbeat_timeout()).unwrap_or(DEFAULT_HEARTBEAT);
+    let longest = (heartbeat_timeout * 100).min(LONGEST_WAIT);
+    Hook {
+        name: hook.lifecycle_hook_name().unwrap_or_default().to_owned(),
+        heartbeat_timeout,
+        global_timeout: seconds(hook.global_timeout()).unwrap_or(longest),
+    }
+}
+
+fn termination_hook(hook: &LifecycleHook) -> TerminationHook {
+    TerminationHook {
+        name: hook.lifecycle_hook_name().unwrap_or_default().to_owned(),
+        heartbeat_timeout: seconds(hook.heartbeat_timeout()),
+        global_timeout: seconds(hook.global_timeout()),
+        default_result: hook.default_result().unwrap_or("ABANDON").to_owned(),
+    }
+}
+
+fn seconds(count: Option<i32>) -> Option<TimeDelta> {
     count
         .filter(|s| *s > 0)
         .map(|s| TimeDelta::seconds(s.into()))

@@ -1,6 +1,6 @@
 //! EC2: the instances, and the marks on addresses.
 
-use super::Aws;
+use super::{Aws, Page, in_chunks, pages};
 use crate::{
     config::Config,
     fault::Fault,
@@ -9,64 +9,12 @@ use crate::{
 };
 use aws_sdk_ec2::types::{Filter, Instance as Ec2Instance, InstanceStateName, Tag};
 use chrono::{DateTime, NaiveDateTime};
-use std::collections::BTreeSet;
 
 /// Half of EC2's largest page: a page is held as text and as the SDK's objects at once, which is most of the memory
 /// that a pass over a large account needs.
 const PAGE_SIZE: i32 = 500;
 /// Values that one filter takes.
 const FILTER_VALUES: usize = 200;
-/// More pages than any Region can fill: a bound for an answer that never ends.
-const MOST_PAGES: usize = 1000;
-
-/// One page of a listing, and where the next begins.
-#[derive(Debug)]
-pub struct Page<T> {
-    /// What is on it.
-    pub items: Vec<T>,
-    /// `NextToken`; absent or empty on the last page.
-    pub next: Option<String>,
-}
-
-/// Reads page after page to the end. A fault or a token that comes back ends it early, and the listing says so.
-pub async fn pages<T>(
-    operation: &'static str,
-    mut page: impl AsyncFnMut(Option<String>) -> Result<Page<T>, Fault>,
-) -> Listing<T> {
-    let mut items = vec![];
-    let mut seen = BTreeSet::new();
-    let mut token = None;
-    for _ in 0..MOST_PAGES {
-        match page(token).await {
-            Ok(read) => {
-                items.extend(read.items);
-                match read.next.filter(|next| !next.is_empty()) {
-                    None => return Listing::complete(items),
-                    Some(next) if !seen.insert(next.clone()) => {
-                        return Listing {
-                            items,
-                            fault: Some(Fault::incomplete(
-                                operation,
-                                "a page token came back a second time",
-                            )),
-                        };
-                    }
-                    Some(next) => token = Some(next),
-                }
-            }
-            Err(fault) => {
-                return Listing {
-                    items,
-                    fault: Some(fault),
-                };
-            }
-        }
-    }
-    Listing {
-        items,
-        fault: Some(Fault::incomplete(operation, "more pages than expected")),
-    }
-}
 
 /// An SDK time as a plain one.
 pub fn time(time: &aws_sdk_ec2::primitives::DateTime) -> Option<Time> {
@@ -116,14 +64,13 @@ impl Aws {
 
     /// Those of `ids` that EC2 knows. By a filter, because an unknown id given as an id fails the whole call.
     pub async fn instances_named(&self, ids: &[InstanceId], config: &Config) -> Listing<Instance> {
-        let mut instances = vec![];
-        for ids in ids.chunks(FILTER_VALUES) {
+        in_chunks(ids, FILTER_VALUES, async |ids| {
             let values = ids.iter().map(|id| id.as_str().to_owned()).collect();
             let filter = Filter::builder()
                 .name("instance-id")
                 .set_values(Some(values))
                 .build();
-            let read = pages("DescribeInstances", async |token| {
+            pages("DescribeInstances", async |token| {
                 let call = self
                     .ec2()
                     .describe_instances()
@@ -139,21 +86,15 @@ impl Aws {
                     next: answer.next_token,
                 })
             })
-            .await;
-            instances.extend(read.items);
-            if read.fault.is_some() {
-                return Listing {
-                    items: instances,
-                    fault: read.fault,
-                };
-            }
-        }
-        Listing::complete(instances)
+            .await
+        })
+        .await
     }
 
     /// Writes a mark on a resource.
     pub async fn mark(&self, id: &str, key: &str, value: &str) -> Result<(), Fault> {
         let tag = Tag::builder().key(key).value(value).build();
+        self.turn("CreateTags").await;
         self.ec2()
             .create_tags()
             .resources(id)
@@ -167,6 +108,7 @@ impl Aws {
     /// Takes a mark off a resource.
     pub async fn unmark(&self, id: &str, key: &str) -> Result<(), Fault> {
         let tag = Tag::builder().key(key).build();
+        self.turn("DeleteTags").await;
         self.ec2()
             .delete_tags()
             .resources(id)

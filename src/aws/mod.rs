@@ -7,16 +7,18 @@ mod auto_scaling;
 mod ec2;
 mod environment;
 mod https;
+mod pages;
 mod preflight;
 mod queue;
 mod run_command;
 mod turns;
 
-pub use ec2::{Page, pages, tag_value, time};
+pub use ec2::{tag_value, time};
 pub use environment::from_environment;
 pub use https::https_client;
+pub use pages::{Page, in_chunks, pages};
 pub use queue::{Queue, Undeliverable};
-pub use run_command::Evidential;
+pub use run_command::{Evidential, NewestCommand};
 
 use crate::{
     fault::{self, Fault},

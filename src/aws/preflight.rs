@@ -1,87 +1,34 @@
 //! The calls of the preflight: what it asks beside the reads of a pass, and dry runs, which change nothing.
 
-use super::{Aws, Page, auto_scaling::seconds, pages};
+use super::{Aws, Page, in_chunks, pages};
 use crate::{
     fault::{Fault, dry_run_permits},
-    preflight::{Agent, Probe, QueueAttributes, TerminationHook},
+    preflight::{Agent, Probe, QueueAttributes},
     world::Listing,
 };
 use aws_sdk_ec2::types::Tag;
 use aws_sdk_sqs::types::QueueAttributeName;
 use aws_sdk_ssm::types::InstanceInformationStringFilter;
+use aws_smithy_runtime_api::client::{orchestrator::HttpResponse, result::SdkError};
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use chrono::TimeDelta;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
-/// Auto Scaling names at most so many groups in one call.
-const GROUPS_PER_CALL: usize = 50;
 /// SSM takes no more values in one filter.
 const AGENTS_PER_CALL: usize = 50;
 
 impl Aws {
-    /// Those of `names` that are groups.
-    pub async fn existing_groups(&self, names: &[String]) -> Result<BTreeSet<String>, Fault> {
-        let mut found = BTreeSet::new();
-        for names in names.chunks(GROUPS_PER_CALL) {
-            let read = pages("DescribeAutoScalingGroups", async |token| {
-                let call = self.auto_scaling().describe_auto_scaling_groups();
-                let call = call
-                    .set_auto_scaling_group_names(Some(names.to_vec()))
-                    .set_next_token(token);
-                let answer = call
-                    .send()
-                    .await
-                    .map_err(Fault::of("DescribeAutoScalingGroups"))?;
-                let groups = answer.auto_scaling_groups().iter();
-                let items = groups
-                    .filter_map(|g| g.auto_scaling_group_name().map(str::to_owned))
-                    .collect();
-                Ok(Page {
-                    items,
-                    next: answer.next_token,
-                })
-            })
-            .await;
-            match read.fault {
-                Some(fault) => return Err(fault),
-                None => found.extend(read.items),
-            }
-        }
-        Ok(found)
-    }
-
-    /// Every termination hook of a group, ours and others'.
-    pub async fn termination_hooks(&self, group: &str) -> Result<Vec<TerminationHook>, Fault> {
-        let call = self.auto_scaling().describe_lifecycle_hooks();
-        let answer = call
-            .auto_scaling_group_name(group)
-            .send()
-            .await
-            .map_err(Fault::of("DescribeLifecycleHooks"))?;
-        let terminates = |transition: &str| transition == "autoscaling:EC2_INSTANCE_TERMINATING";
-        let hooks = answer
-            .lifecycle_hooks()
-            .iter()
-            .filter(|h| h.lifecycle_transition().is_none_or(terminates));
-        Ok(hooks
-            .map(|h| TerminationHook {
-                name: h.lifecycle_hook_name().unwrap_or_default().to_owned(),
-                heartbeat_timeout: seconds(h.heartbeat_timeout()),
-                global_timeout: seconds(h.global_timeout()),
-                default_result: h.default_result().unwrap_or("ABANDON").to_owned(),
-            })
-            .collect())
-    }
-
     /// What SSM knows of the agents on `instances`; one that it doesn't list is not there.
     pub async fn agents(&self, instances: &[String]) -> Listing<Agent> {
-        let mut agents = vec![];
-        for ids in instances.chunks(AGENTS_PER_CALL) {
+        in_chunks(instances, AGENTS_PER_CALL, async |ids| {
             let filter = InstanceInformationStringFilter::builder()
                 .key("InstanceIds")
                 .set_values(Some(ids.to_vec()))
                 .build();
-            let Ok(filter) = filter else { continue };
-            let read = pages("DescribeInstanceInformation", async |token| {
+            let Ok(filter) = filter else {
+                return Listing::complete(vec![]);
+            };
+            pages("DescribeInstanceInformation", async |token| {
                 let call = self
                     .ssm()
                     .describe_instance_information()
@@ -92,32 +39,21 @@ impl Aws {
                     .await
                     .map_err(Fault::of("DescribeInstanceInformation"))?;
                 let agents = answer.instance_information_list().iter();
-                let items = agents
-                    .filter_map(|a| {
-                        Some(Agent {
-                            instance: a.instance_id()?.to_owned(),
-                            ping: a
-                                .ping_status()
-                                .map(|p| p.as_str().to_owned())
-                                .unwrap_or_default(),
-                        })
+                let items = agents.filter_map(|a| {
+                    let ping = a.ping_status().map(|p| p.as_str().to_owned());
+                    Some(Agent {
+                        instance: a.instance_id()?.to_owned(),
+                        ping: ping.unwrap_or_default(),
                     })
-                    .collect();
+                });
                 Ok(Page {
-                    items,
+                    items: items.collect(),
                     next: answer.next_token,
                 })
             })
-            .await;
-            agents.extend(read.items);
-            if read.fault.is_some() {
-                return Listing {
-                    items: agents,
-                    fault: read.fault,
-                };
-            }
-        }
-        Listing::complete(agents)
+            .await
+        })
+        .await
     }
 
     /// What a queue is set to.
@@ -168,74 +104,53 @@ impl Aws {
             tag.set_value(value.map(str::to_owned)).build()
         };
         let result = match operation {
-            "TerminateInstances" => ec2
-                .terminate_instances()
-                .dry_run(true)
-                .instance_ids(id)
-                .send()
-                .await
-                .map(drop)
-                .map_err(Fault::of("TerminateInstances")),
-            "CancelSpotInstanceRequests" => ec2
-                .cancel_spot_instance_requests()
-                .dry_run(true)
-                .spot_instance_request_ids(id)
-                .send()
-                .await
-                .map(drop)
-                .map_err(Fault::of("CancelSpotInstanceRequests")),
-            "DeleteKeyPair" => ec2
-                .delete_key_pair()
-                .dry_run(true)
-                .key_name(id)
-                .send()
-                .await
-                .map(drop)
-                .map_err(Fault::of("DeleteKeyPair")),
-            "ReleaseAddress" => ec2
-                .release_address()
-                .dry_run(true)
-                .allocation_id(id)
-                .send()
-                .await
-                .map(drop)
-                .map_err(Fault::of("ReleaseAddress")),
-            "CreateTags" => ec2
-                .create_tags()
-                .dry_run(true)
-                .resources(id)
-                .tags(of_mark(Some("0")))
-                .send()
-                .await
-                .map(drop)
-                .map_err(Fault::of("CreateTags")),
-            "DeleteTags" => ec2
-                .delete_tags()
-                .dry_run(true)
-                .resources(id)
-                .tags(of_mark(None))
-                .send()
-                .await
-                .map(drop)
-                .map_err(Fault::of("DeleteTags")),
-            "DeleteFleets" => ec2
-                .delete_fleets()
-                .dry_run(true)
-                .fleet_ids(id)
-                .terminate_instances(true)
-                .send()
-                .await
-                .map(drop)
-                .map_err(Fault::of("DeleteFleets")),
-            "CancelSpotFleetRequests" => ec2
-                .cancel_spot_fleet_requests()
-                .dry_run(true)
-                .spot_fleet_request_ids(id)
-                .terminate_instances(true)
-                .send()
-                .await
-                .map(drop)
-                .map_err(Fault::of("CancelSpotFleetRequests")),
+            "TerminateInstances" => {
+                let call = ec2.terminate_instances().dry_run(true);
+                effect(operation, call.instance_ids(id).send().await)
+            }
+            "CancelSpotInstanceRequests" => {
+                let call = ec2.cancel_spot_instance_requests().dry_run(true);
+                effect(operation, call.spot_instance_request_ids(id).send().await)
+            }
+            "DeleteKeyPair" => {
+                let call = ec2.delete_key_pair().dry_run(true);
+                effect(operation, call.key_name(id).send().await)
+            }
+            "ReleaseAddress" => {
+                let call = ec2.release_address().dry_run(true);
+                effect(operation, call.allocation_id(id).send().await)
+            }
+            "CreateTags" => {
+                let call = ec2.create_tags().dry_run(true);
+                effect(
+                    operation,
+                    call.resources(id).tags(of_mark(Some("0"))).send().await,
+                )
+            }
+            "DeleteTags" => {
+                let call = ec2.delete_tags().dry_run(true);
+                effect(
+                    operation,
+                    call.resources(id).tags(of_mark(None)).send().await,
+                )
+            }
+            "DeleteFleets" => {
+                let call = ec2.delete_fleets().dry_run(true);
+                effect(
+                    operation,
+                    call.fleet_ids(id).terminate_instances(true).send().await,
+                )
+            }
+            "CancelSpotFleetRequests" => {
+                let call = ec2.cancel_spot_fleet_requests().dry_run(true);
+                effect(
+                    operation,
+                    call.spot_fleet_request_ids(id)
+                        .terminate_instances(true)
+                        .send()
+                        .await,
+                )
+            }
             _ => {
                 return Err(Fault::stop(
                     operation,
@@ -248,4 +163,15 @@ impl Aws {
             Err(fault) => dry_run_permits(&fault.code).ok_or(fault),
         }
     }
+}
+
+/// Whether a call took effect; what else its answer says is of no interest.
+fn effect<T, E>(
+    operation: &'static str,
+    answer: Result<T, SdkError<E, HttpResponse>>,
+) -> Result<(), Fault>
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    answer.map(drop).map_err(Fault::of(operation))
 }

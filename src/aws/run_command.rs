@@ -12,12 +12,21 @@ use chrono::{DateTime, SecondsFormat, TimeDelta};
 /// SSM gives up on reaching the agent after so long; the default is an hour, and the drain waits meanwhile.
 const DELIVERY_TIMEOUT_SECONDS: i32 = 60;
 
-/// A command of our document for one instance.
+/// A command of our document for one instance, as SSM lists it.
 #[derive(Clone, Debug)]
 struct Sent {
     id: String,
     requested: Time,
     status: Option<CommandStatus>,
+}
+
+/// The newest drain command for an instance, whatever it proves.
+#[derive(Clone, Debug)]
+pub struct NewestCommand {
+    /// When it was requested, and its id; `None` = there is none, or it can't be read.
+    request: Option<(Time, String)>,
+    /// What became of it.
+    command: Command,
 }
 
 /// Which commands are evidence: yesterday's "stopped" proves nothing.
@@ -29,11 +38,33 @@ pub struct Evidential<'a> {
     pub woken_by: Option<&'a str>,
 }
 
+impl NewestCommand {
+    /// The command as far as it is evidence: one that ended counts only if it is, one in flight always does.
+    pub fn as_evidence(&self, evidential: Evidential<'_>) -> Command {
+        let is_evidence = self.request.as_ref().is_none_or(|(requested, id)| {
+            *requested >= evidential.since || Some(id.as_str()) == evidential.woken_by
+        });
+        match &self.command {
+            Command::Answered(..) | Command::Ended { .. } if !is_evidence => Command::None,
+            command => command.clone(),
+        }
+    }
+}
+
+impl From<Command> for NewestCommand {
+    fn from(command: Command) -> Self {
+        Self {
+            request: None,
+            command,
+        }
+    }
+}
+
 /// A command that was sent so long before it could be evidence may still be in flight, and then a second must not be sent.
 const STILL_IN_FLIGHT: TimeDelta = TimeDelta::hours(1);
 
 impl Aws {
-    /// The newest command of `document` for `id`; one that has ended counts only if it is evidence.
+    /// The newest command of `document` for `id`, of those that can be evidence `since` or may still be in flight.
     ///
     /// Listed by document and time and matched on the instance ids in the answer: asked by instance id,
     /// SSM leaves out a command that is still pending.
@@ -41,9 +72,9 @@ impl Aws {
         &self,
         document: &str,
         id: &InstanceId,
-        evidential: &Evidential<'_>,
-    ) -> Command {
-        let earliest = evidential.since - STILL_IN_FLIGHT;
+        since: Time,
+    ) -> NewestCommand {
+        let earliest = since - STILL_IN_FLIGHT;
         let filter = |key, value: String| CommandFilter::builder().key(key).value(value).build();
         let after = filter(
             CommandFilterKey::InvokedAfter,
@@ -51,10 +82,8 @@ impl Aws {
         );
         let of_document = filter(CommandFilterKey::DocumentName, document.to_owned());
         let (Ok(after), Ok(of_document)) = (after, of_document) else {
-            return Command::Unreadable(Fault::stop(
-                "ListCommands",
-                "the document name can't be a filter",
-            ));
+            let fault = Fault::stop("ListCommands", "the document name can't be a filter");
+            return Command::Unreadable(fault).into();
         };
         let listing = pages("ListCommands", async |token| {
             let call = self
@@ -66,7 +95,7 @@ impl Aws {
             let answer = call.send().await.map_err(Fault::of("ListCommands"))?;
             let ours = answer.commands().iter().filter(|c| is_for(c, document, id));
             let items = ours
-                .filter_map(|c| sent(c, evidential.since))
+                .filter_map(|c| sent(c, since))
                 .filter(|c| c.requested >= earliest)
                 .collect();
             Ok(Page {
@@ -76,16 +105,14 @@ impl Aws {
         })
         .await;
         if let Some(fault) = listing.fault {
-            return Command::Unreadable(fault);
+            return Command::Unreadable(fault).into();
         }
-        let Some(newest) = listing.items.into_iter().max_by_key(|c: &Sent| c.requested) else {
-            return Command::None;
-        };
-        let is_evidence =
-            newest.requested >= evidential.since || Some(newest.id.as_str()) == evidential.woken_by;
-        match self.invocation(newest, id).await {
-            Command::Answered(..) | Command::Ended { .. } if !is_evidence => Command::None,
-            command => command,
+        match listing.items.into_iter().max_by_key(|c: &Sent| c.requested) {
+            None => Command::None.into(),
+            Some(newest) => NewestCommand {
+                request: Some((newest.requested, newest.id.clone())),
+                command: self.invocation(newest, id).await,
+            },
         }
     }
 

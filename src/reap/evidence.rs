@@ -1,18 +1,14 @@
-//! What a world proves: which managers live, which are gone, and what is older than all of them.
+//! What a world proves of a manager, and who uses what.
 
+use super::liveness::Liveness;
 use crate::{
     config::Config,
-    drain,
     names::NameOwner,
     reap,
     task::{InstanceId, Task, ToldBy},
-    world::{Instance, Member, Resource, Time, World},
+    world::{Instance, Member, Resource, TERMINATING_WAIT, Time, World},
 };
-use chrono::TimeDelta;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-/// A manager's clock made the time in a name, AWS's clock the time of a launch: so much apart they prove nothing.
-const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(60);
+use std::collections::{BTreeSet, HashMap};
 
 /// What is known of the manager that something names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +37,6 @@ impl OwnerState {
     }
 }
 
-/// The live managers, as far as age is concerned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Liveness {
-    /// None lives.
-    NoneLives,
-    /// The oldest that lives was born then.
-    OldestBorn(Time, String),
-    /// Not known: nothing is older than every live manager.
-    Unknown(String),
-}
-
 /// A world, read as evidence.
 #[derive(Debug)]
 pub struct Evidence<'a> {
@@ -64,12 +49,12 @@ pub struct Evidence<'a> {
     /// Whether the manager that the task is about ended its jobs before it went.
     pub drained: Option<&'a InstanceId>,
     instances: HashMap<&'a str, &'a Instance>,
-    members: HashMap<&'a str, &'a Member>,
+    pub(super) members: HashMap<&'a str, &'a Member>,
     key_users: HashMap<&'a str, Vec<&'a Instance>>,
     by_spot_request: HashMap<&'a str, &'a Instance>,
     requests_by_key: HashMap<&'a str, &'a Resource>,
     tokens: BTreeSet<String>,
-    liveness: Liveness,
+    pub(super) liveness: Liveness,
 }
 
 impl<'a> Evidence<'a> {
@@ -197,22 +182,6 @@ impl<'a> Evidence<'a> {
             .is_some_and(|listing| listing.is_complete())
     }
 
-    /// Whether `born` is older than every live manager, in words; an error says why not.
-    pub fn older_than_every_live_manager(&self, born: Time) -> Result<String, String> {
-        match &self.liveness {
-            Liveness::NoneLives => Ok("no manager lives".into()),
-            Liveness::OldestBorn(oldest, id) if born + CLOCK_SKEW < *oldest => Ok(format!(
-                "older than every live manager (the oldest is {id}, born {})",
-                stamp(*oldest)
-            )),
-            Liveness::OldestBorn(oldest, id) => Err(format!(
-                "not older than the live manager {id}, born {}: it may be its own",
-                stamp(*oldest)
-            )),
-            Liveness::Unknown(why) => Err(format!("the live managers are not known: {why}")),
-        }
-    }
-
     /// The live managers.
     pub fn liveness(&self) -> &Liveness {
         &self.liveness
@@ -264,102 +233,6 @@ impl<'a> Evidence<'a> {
             .collect()
     }
 
-    /// Every live manager: members of the managed groups, instances that carry a managed group's tag, and whatever
-    /// live instance a parent or owner tag beside our name points to.
-    fn live_managers(&self) -> BTreeMap<String, Option<Time>> {
-        let mut live = BTreeMap::new();
-        let mut add = |id: &str| {
-            if let OwnerState::Live(_) = self.owner_state(id) {
-                live.insert(id.to_owned(), self.instance(id).and_then(|i| i.born));
-            }
-        };
-        self.members.keys().for_each(|id| add(id));
-        for instance in &self.world.instances.items {
-            if self.is_manager(instance) {
-                add(&instance.id);
-            }
-            let is_ours = instance
-                .key_name
-                .as_deref()
-                .and_then(|key| self.owner_of_name(key))
-                .is_some_and(|o| matches!(o, NameOwner::Ours(_)));
-            if let (true, Some(parent)) = (is_ours, &instance.parent) {
-                add(parent);
-            }
-        }
-        for kind in [reap::KEY_PAIRS, reap::SPOT_REQUESTS] {
-            for resource in self
-                .world
-                .resources
-                .get(kind)
-                .map(|l| l.items.as_slice())
-                .unwrap_or_default()
-            {
-                let is_ours = resource
-                    .key_name
-                    .as_deref()
-                    .and_then(|key| self.owner_of_name(key))
-                    .is_some_and(|o| matches!(o, NameOwner::Ours(_)));
-                if let (true, Some(owner)) = (is_ours, &resource.owner) {
-                    add(owner);
-                }
-            }
-        }
-        live
-    }
-
-    /// A configured group that doesn't exist, and an instance of a group that may be the one that was meant.
-    ///
-    /// A group that was deleted is known by its instances, which EC2 shows for an hour after their end. A name that
-    /// nothing bears may be misspelt: then any other group's instance may be a manager of ours.
-    fn misspelt_group(&self) -> Option<(&'a str, &'a Instance)> {
-        let instances = &self.world.instances.items;
-        let is_unknown = |name: &&String| {
-            self.config.groups.contains(name)
-                && instances.iter().all(|i| i.group.as_ref() != Some(*name))
-        };
-        let missing = self.world.missing_groups.iter().find(is_unknown)?;
-        let other = instances.iter().find(|i| {
-            let elsewhere = i
-                .group
-                .as_ref()
-                .is_some_and(|g| !self.config.groups.contains(g));
-            elsewhere && i.parent.is_none() && !i.state.is_gone()
-        });
-        Some((missing, other?))
-    }
-
-    fn read_liveness(&self) -> Liveness {
-        for (what, fault) in [
-            ("instances", &self.world.instances.fault),
-            ("groups", &self.world.members.fault),
-        ] {
-            if let Some(fault) = fault {
-                return Liveness::Unknown(format!(
-                    "the {what} were not read to their end ({fault})"
-                ));
-            }
-        }
-        if let Some((missing, other)) = self.misspelt_group() {
-            return Liveness::Unknown(format!(
-                "there is no group {missing}, and {} of another group may be a manager of the one that was meant",
-                other.id
-            ));
-        }
-        let mut oldest: Option<(Time, String)> = None;
-        for (id, born) in self.live_managers() {
-            let Some(born) = born else {
-                return Liveness::Unknown(format!("the birth of {id} can't be read"));
-            };
-            if oldest.as_ref().is_none_or(|(time, _)| born < *time) {
-                oldest = Some((born, id));
-            }
-        }
-        oldest.map_or(Liveness::NoneLives, |(time, id)| {
-            Liveness::OldestBorn(time, id)
-        })
-    }
-
     /// The live managers of one managed group.
     pub fn live_managers_of(&self, group: &str) -> Vec<&'a str> {
         let of_group = self
@@ -385,7 +258,7 @@ impl<'a> Evidence<'a> {
         let waiting = self
             .members
             .values()
-            .filter(|m| m.lifecycle == drain::TERMINATING_WAIT);
+            .filter(|m| m.lifecycle == TERMINATING_WAIT);
         let mut ids: Vec<_> = waiting.filter_map(|m| InstanceId::parse(&m.id)).collect();
         ids.sort();
         ids

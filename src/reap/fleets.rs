@@ -255,6 +255,7 @@ async fn delete_fleets(aws: &Aws, fleets: &[&Resource]) -> Deletions {
     const OPERATION: &str = "DeleteFleets";
     let call = aws.ec2().delete_fleets().terminate_instances(false);
     let call = call.set_fleet_ids(Some(ids(fleets)));
+    aws.turn(OPERATION).await;
     let answer = call.send().await.map_err(Fault::of(OPERATION));
     let refused = answer.map(|answer| {
         let refused = answer.unsuccessful_fleet_deletions.unwrap_or_default();
@@ -280,6 +281,7 @@ async fn cancel_requests(aws: &Aws, requests: &[&Resource]) -> Deletions {
         .cancel_spot_fleet_requests()
         .terminate_instances(false);
     let call = call.set_spot_fleet_request_ids(Some(ids(requests)));
+    aws.turn(OPERATION).await;
     let answer = call.send().await.map_err(Fault::of(OPERATION));
     let refused = answer.map(|answer| {
         let refused = answer.unsuccessful_fleet_requests.unwrap_or_default();

@@ -8,13 +8,15 @@ mod addresses;
 mod evidence;
 mod fleets;
 mod key_pairs;
+mod liveness;
 mod rules;
 mod spot_requests;
 mod verdict;
 mod worker_groups;
 mod workers;
 
-pub use evidence::{Evidence, Liveness, OwnerState, stamp};
+pub use evidence::{Evidence, OwnerState, stamp};
+pub use liveness::Liveness;
 pub use verdict::{Judgement, Trail, Verdict};
 
 use crate::{

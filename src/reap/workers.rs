@@ -12,7 +12,7 @@ use super::{
 use crate::{
     aws::Aws,
     config::Config,
-    fault::{Disposition, Fault},
+    fault::Fault,
     names::NameOwner,
     world::{Instance, InstanceState, Listing, Resource, World},
 };
@@ -46,8 +46,7 @@ impl Reaper for Workers {
 
     fn judge(&self, resource: &Resource, evidence: &Evidence<'_>) -> Option<Judgement> {
         let instance = evidence.instance(&resource.id)?;
-        let judgement = judge(instance, evidence)?;
-        Some(held_by_spot_request(judgement, evidence))
+        judge(instance, evidence)
     }
 
     fn delete<'a>(
@@ -179,26 +178,4 @@ fn finishing_until(parent: &str, evidence: &Evidence<'_>) -> Option<crate::world
     };
     let until = died + evidence.config.worker_grace;
     (evidence.now < until).then_some(until)
-}
-
-/// A worker whose spot request could not be looked at waits for the next pass: a persistent request that outlives it
-/// would start another. A listing that is denied never comes, so it holds nothing up.
-fn held_by_spot_request(judgement: Judgement, evidence: &Evidence<'_>) -> Judgement {
-    let unread = evidence
-        .world
-        .resources
-        .get(super::SPOT_REQUESTS)
-        .and_then(|l| l.fault.as_ref());
-    let unread = unread.is_some_and(|fault| fault.disposition == Disposition::Retry);
-    if !unread || judgement.resource.spot_request.is_none() || judgement.verdict != Verdict::Orphan
-    {
-        return judgement;
-    }
-    Judgement {
-        verdict: Verdict::Defer(None),
-        rule: "spot-request-first",
-        evidence: "an orphan, but its spot request could not be listed and must be cancelled first"
-            .into(),
-        ..judgement
-    }
 }

@@ -59,12 +59,7 @@ fn reason_of(next: &Next) -> String {
 }
 
 fn log_plan(plan: &DrainPlan, view: &ManagerView, delivery: &Delivery, reason: &str, now: Time) {
-    let lifecycle = view
-        .lifecycle
-        .as_ref()
-        .ok()
-        .and_then(Option::as_ref)
-        .map_or("none", |l| l.state.as_str());
+    let lifecycle = view.in_group().map_or("none", |l| l.state.as_str());
     let state = match &view.instance {
         Ok(instance) => instance.as_ref().map_or("absent", |i| i.state.word()),
         Err(_) => "unknown",

@@ -5,16 +5,16 @@
 
 mod draining;
 mod reaping;
+mod report;
+
+pub use report::{Outcome, Released, Report};
 
 use crate::{
-    act::Results,
     aws::Aws,
     config::{Config, Mode},
     document::PlanDocument,
     drain::{self, Next},
-    fault::Fault,
     observe, pace,
-    plan::ReapPlan,
     reap::{Evidence, OwnerState},
     task::{Change, Delivery, InstanceId, Task, ToldBy},
     world::{Answer, Command, World},
@@ -24,70 +24,6 @@ use futures_util::{
     FutureExt,
     stream::{self, StreamExt},
 };
-
-/// What comes after a pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Nothing is left to do.
-    Done,
-    /// Come again after so long.
-    Again(TimeDelta),
-    /// A person must act.
-    Failed(Fault),
-}
-
-impl Outcome {
-    /// The word for logs and replies.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Done => "Done",
-            Self::Again(_) => "Again",
-            Self::Failed(_) => "Failed",
-        }
-    }
-}
-
-/// What one pass did, for the log, the reply and the metrics.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// What comes next.
-    pub outcome: Outcome,
-    /// Why, in words.
-    pub reason: String,
-    /// Every decision about a resource.
-    pub plan: ReapPlan,
-    /// What became of the steps.
-    pub results: Results,
-    /// The hooks that this pass released, and how long each had waited.
-    pub released: Vec<Released>,
-    /// Managers that wait in a hook, as a sweep found them.
-    pub waiting: Vec<InstanceId>,
-    /// The plan written down, where a person asked for it.
-    pub document: Option<Box<PlanDocument>>,
-}
-
-/// A hook that was completed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Released {
-    /// Why.
-    pub why: drain::Release,
-    /// Since the task was first seen.
-    pub after: TimeDelta,
-}
-
-impl Report {
-    fn new(outcome: Outcome, reason: impl Into<String>) -> Self {
-        Self {
-            outcome,
-            reason: reason.into(),
-            plan: ReapPlan::default(),
-            results: Results::default(),
-            released: vec![],
-            waiting: vec![],
-            document: None,
-        }
-    }
-}
 
 /// A message and the activities of its group are told by two clocks.
 const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);

@@ -68,7 +68,7 @@ def table(readme: str, heading: str) -> dict[str, list[str]]:
 
 
 def configuration_differs(readme: str) -> Iterator[str]:
-    code = (ROOT / "src/config.rs").read_text().split("#[cfg(test)]")[0]
+    code = "".join(path.read_text() for path in sorted((ROOT / "src/config").glob("*.rs")))
     code += (ROOT / "src/log.rs").read_text().split("#[cfg(test)]")[0]
     known = {word for word in re.findall(r'"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"', code) if word not in ("AWS_REGION", "AWS_LAMBDA_LOG_LEVEL", "CARGO_CRATE_NAME")}
     rows = table(readme, "Configuration")
@@ -77,7 +77,7 @@ def configuration_differs(readme: str) -> Iterator[str]:
     defaults = re.findall(r'\.(?:seconds|tag_key)\(\s*"(\w+)",\s*"?([^",]+)"?,?', code)
     defaults += re.findall(r'\.count\(\s*"(\w+)"[^)]*\)\s*\.map_or\((\d+),', code)
     if len(defaults) < 7:
-        yield "configuration table: the defaults in src/config.rs are written in another way now; tests/docs/check.py reads too few"
+        yield "configuration table: the defaults in src/config are written in another way now; tests/docs/check.py reads too few"
     for variable, default in defaults:
         if variable in rows and f"`{default}`" not in rows[variable][1]:
             yield f"configuration table: {variable} is {default} by default, the table says {rows[variable][1]}"
@@ -89,6 +89,13 @@ def kinds_differ(readme: str) -> Iterator[str]:
     rows = table(readme, "What it deletes, and what it never does")
     for kind in sorted(known ^ {word for word in rows if word.islower()}):
         yield f"orphan table: {kind} is only in the " + ("code" if kind in known else "table")
+
+
+def map_differs(readme: str) -> Iterator[str]:
+    below = readme.split("\n## The map\n", 1)[1].split("\n## ", 1)[0]
+    for place in re.findall(r"(?<!\S)((?:src|events|infra|tests)/[\w/.]*)", below):
+        if not (ROOT / place).exists():
+            yield f"the map names {place}, which isn't there"
 
 
 def loose_steps(path: pathlib.Path) -> Iterator[str]:
@@ -103,7 +110,7 @@ def loose_steps(path: pathlib.Path) -> Iterator[str]:
 
 def main() -> int:
     readme = (ROOT / "README.md").read_text()
-    wrong = [("README.md", text) for text in (*configuration_differs(readme), *kinds_differ(readme))]
+    wrong = [("README.md", text) for text in (*configuration_differs(readme), *kinds_differ(readme), *map_differs(readme))]
     documents, workflows = tracked("*.md"), tracked(".github/workflows/*.yml")
     for path in documents:
         wrong += [(path.relative_to(ROOT), text) for text in (*broken_links(path), *unknown_targets(path))]

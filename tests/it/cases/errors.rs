@@ -1,6 +1,6 @@
 //! AWS's errors: told apart by their codes, told in the log with all that a person needs.
 
-use super::{Case, Reply, case, check};
+use super::{CALLS, Case, Reply, case, check};
 use crate::fake_aws::*;
 
 #[test]
@@ -70,24 +70,7 @@ fn lc_11_an_unreadable_manager_is_drained_not_released() {
 
 #[test]
 fn lc_33_throttled_everywhere_and_then_it_works() {
-    let operations = [
-        "DescribeAutoScalingInstances",
-        "DescribeLifecycleHooks",
-        "DescribeInstances",
-        "ListCommands",
-        "GetCommandInvocation",
-        "RecordLifecycleActionHeartbeat",
-        "SendCommand",
-        "CompleteLifecycleAction",
-        "DescribeSpotInstanceRequests",
-        "DescribeKeyPairs",
-        "DescribeAddresses",
-        "DescribeAutoScalingGroups",
-        "TerminateInstances",
-        "DeleteKeyPair",
-        "ReleaseAddress",
-        "ChangeMessageVisibility",
-    ];
+    let operations = || CALLS.into_iter().chain(["DeleteKeyPair", "ReleaseAddress"]);
     check(Case {
         world: &|w| {
             super::batch::put_ten_managers(w)
@@ -96,8 +79,7 @@ fn lc_33_throttled_everywhere_and_then_it_works() {
                 .for_each(|(n, id)| drop(w.put_worker(Worker::of(id, &format!("i-0b{n:015x}")))));
             w.put_address("eipalloc-1", Some(M1));
         },
-        faults: operations
-            .iter()
+        faults: operations()
             .map(|o| Fault::Throttled.on(o).times(4))
             .collect(),
         first: Reply::Fail(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
@@ -108,7 +90,7 @@ fn lc_33_throttled_everywhere_and_then_it_works() {
         ..case("batch-ten-managers")
     });
     // Each alone, to the last attempt that a call has.
-    for operation in operations {
+    for operation in operations() {
         let story = check(Case {
             world: &|w| {
                 w.put_address("eipalloc-1", Some(M1));

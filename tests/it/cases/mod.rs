@@ -30,3 +30,21 @@ mod workers;
 
 pub use expect::{Case, Reply, case, check};
 pub use story::{Story, event, play, termination_of};
+
+/// All that the passes of a termination call, from the look at the manager to the worker's end.
+const CALLS: [&str; 14] = [
+    "DescribeAutoScalingInstances",
+    "DescribeLifecycleHooks",
+    "DescribeInstances",
+    "ListCommands",
+    "GetCommandInvocation",
+    "RecordLifecycleActionHeartbeat",
+    "SendCommand",
+    "CompleteLifecycleAction",
+    "DescribeSpotInstanceRequests",
+    "DescribeKeyPairs",
+    "DescribeAddresses",
+    "DescribeAutoScalingGroups",
+    "TerminateInstances",
+    "ChangeMessageVisibility",
+];

@@ -1,26 +1,8 @@
 //! Time: slow calls, dead connections, and the function's deadline to the second.
 
-use super::{Case, Reply, case, check, event, termination_of};
+use super::{CALLS, Case, Reply, case, check, event, termination_of};
 use crate::fake_aws::*;
 use chrono::TimeDelta;
-
-/// All that a pass calls.
-const CALLS: [&str; 14] = [
-    "DescribeAutoScalingInstances",
-    "DescribeLifecycleHooks",
-    "DescribeInstances",
-    "ListCommands",
-    "GetCommandInvocation",
-    "RecordLifecycleActionHeartbeat",
-    "SendCommand",
-    "CompleteLifecycleAction",
-    "DescribeSpotInstanceRequests",
-    "DescribeKeyPairs",
-    "DescribeAddresses",
-    "DescribeAutoScalingGroups",
-    "TerminateInstances",
-    "ChangeMessageVisibility",
-];
 
 /// After the reply nothing runs on: no timer is left, no call is on its way.
 fn nothing_is_left(aws: &FakeAws) {

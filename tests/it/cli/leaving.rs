@@ -1,6 +1,7 @@
 //! Going away: one command sweeps a group that is scaled to zero or gone until nothing is left, and says so.
 
 use super::*;
+use crate::sweeps::alive;
 
 /// A group scaled to zero whose manager left things of all kinds behind.
 fn scaled_to_zero() -> FakeAws {
@@ -17,27 +18,6 @@ fn scaled_to_zero() -> FakeAws {
     world.ec2.addresses.remove("eipalloc-00000000000000002");
     drop(world);
     aws
-}
-
-fn alive(aws: &FakeAws) -> Vec<String> {
-    let world = aws.world();
-    let instances = world
-        .ec2
-        .instances
-        .values()
-        .filter(|i| !i.state.is_ending())
-        .map(|i| i.id.clone());
-    let requests = world
-        .ec2
-        .spot_requests
-        .values()
-        .filter(|r| matches!(r.state.as_str(), "open" | "active"))
-        .map(|r| r.id.clone());
-    instances
-        .chain(requests)
-        .chain(world.ec2.addresses.keys().cloned())
-        .chain(world.ec2.key_pairs.values().map(|k| k.name.clone()))
-        .collect()
 }
 
 #[test]

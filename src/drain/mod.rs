@@ -3,11 +3,15 @@
 //! Silence is not evidence. Only the drain document's own line, an instance that can't run jobs any more,
 //! or the deadline releases a hook; everything else holds it with a heartbeat.
 
+mod release;
+
+pub use release::Release;
+
 use crate::{
     config::{Config, Drain},
     fault::Disposition,
     task::{Change, Delivery, Task},
-    world::{Answer, Began, Command, Hook, Instance, InstanceState, ManagerView, Time},
+    world::{Answer, Began, Command, Hook, Instance, InstanceState, ManagerView, Stage, Time},
 };
 use chrono::TimeDelta;
 
@@ -38,55 +42,6 @@ pub enum Next {
     Send(String),
     /// Nothing to do for this instance.
     Leave(String),
-}
-
-/// Why a hook is completed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Release {
-    /// The document said so.
-    Drained(Answer, String),
-    /// The instance runs no jobs any more.
-    ManagerDown(&'static str),
-    /// The deadline has come, or the last deliveries.
-    Deadline(String),
-    /// The configuration asks for no drain.
-    NotAsked,
-    /// There is no drain document for the platform.
-    UnsupportedPlatform,
-}
-
-impl Release {
-    /// The reason in words.
-    pub fn reason(&self) -> String {
-        match self {
-            Self::Drained(answer, facts) if facts.is_empty() => {
-                format!("the drain document says {}", answer.word())
-            }
-            Self::Drained(answer, facts) => {
-                format!("the drain document says {} ({facts})", answer.word())
-            }
-            Self::ManagerDown(state) => format!("the manager is {state}: nothing is left to drain"),
-            Self::Deadline(what) => format!("released undrained: {what}"),
-            Self::NotAsked => "DRAIN=off".into(),
-            Self::UnsupportedPlatform => "no drain document for this platform".into(),
-        }
-    }
-
-    /// Whether jobs may have been cut, so that a person should know.
-    pub fn is_loud(&self) -> bool {
-        matches!(
-            self,
-            Self::Deadline(_) | Self::UnsupportedPlatform | Self::Drained(Answer::Aborted, _)
-        )
-    }
-
-    /// Whether the manager ended its jobs.
-    pub fn is_drained(&self) -> bool {
-        matches!(
-            self,
-            Self::Drained(Answer::Stopped | Answer::NothingToDrain, _)
-        )
-    }
 }
 
 /// When the drain ends whatever happens, and what sets it.
@@ -175,8 +130,9 @@ pub fn next(
         () => None,
     };
     let stale = delivery.age(now) > STALE;
+    let is_behind = view.stage() == Stage::Before;
     match (action(task, view), host(view), late) {
-        (Action::Over, Host::Gone(_), _) if is_behind(view) && delivery.age(now) < LAG => Next::AwaitGone,
+        (Action::Over, Host::Gone(_), _) if is_behind && delivery.age(now) < LAG => Next::AwaitGone,
         (Action::Over, Host::Gone(_), _) => Next::Reap,
         // No hook waits so long, unless the message's own time is wrong: what is left is to look at everything once
         // and to let the message go.
@@ -184,7 +140,7 @@ pub fn next(
         // Only where the group itself shows the instance as it was before: what no group has is on its way out, and
         // an instance that could not be read says nothing.
         (Action::Over, _, _)
-            if is_behind(view) && view.instance.is_ok() && delivery.age(now) > TAKEN_BACK =>
+            if is_behind && view.instance.is_ok() && delivery.age(now) > TAKEN_BACK =>
         {
             Next::Leave(
             "the manager is not terminating, and EC2 says that it lives: the termination was taken back, or never was".into(),
@@ -285,8 +241,11 @@ fn without_hook(change: &Change, view: &ManagerView, config: &Config) -> Option<
     if !config.groups.contains(&lifecycle.group) {
         return Some(Next::Leave("its group is not one of ours".into()));
     }
-    if lifecycle.state == TERMINATING_WAIT {
-        return hooks_are_none(view)
+    if view.stage() == Stage::Waiting {
+        return view
+            .hooks
+            .as_ref()
+            .is_ok_and(Vec::is_empty)
             .then(|| Next::Leave("it waits for another team's hook".into()));
     }
     let drains = matches!(config.drain, Drain::Ssm { .. });
@@ -302,44 +261,13 @@ fn without_hook(change: &Change, view: &ManagerView, config: &Config) -> Option<
     )))
 }
 
-/// The state in which a termination hook waits.
-pub const TERMINATING_WAIT: &str = "Terminating:Wait";
-
-/// Whether the group is about to let the instance go.
-pub fn is_going(view: &ManagerView) -> bool {
-    view.lifecycle.as_ref().is_ok_and(|l| {
-        l.as_ref()
-            .is_some_and(|l| l.state.starts_with("Terminating"))
-    })
-}
-
-/// Whether the group shows the instance in a state from before its termination: then it may yet wait in our hook.
-fn is_behind(view: &ManagerView) -> bool {
-    let state = view
-        .lifecycle
-        .as_ref()
-        .ok()
-        .and_then(Option::as_ref)
-        .map(|l| l.state.as_str());
-    state.is_some_and(|state| !state.starts_with("Terminat") && !state.starts_with("Warmed"))
-}
-
-fn hooks_are_none(view: &ManagerView) -> bool {
-    view.hooks.as_ref().is_ok_and(Vec::is_empty)
-}
-
 fn action(task: &Task, view: &ManagerView) -> Action {
-    match &view.lifecycle {
-        Err(_) => Action::Unknown,
-        Ok(Some(lifecycle)) if lifecycle.state == TERMINATING_WAIT => {
-            let removed = view.hooks.is_ok() && hooks_of(task, view).is_empty();
-            if removed {
-                Action::Over
-            } else {
-                Action::Waiting
-            }
-        }
-        Ok(_) => Action::Over,
+    match view.stage() {
+        Stage::Unread => Action::Unknown,
+        // None of ours is left on the group.
+        Stage::Waiting if view.hooks.is_ok() && hooks_of(task, view).is_empty() => Action::Over,
+        Stage::Waiting => Action::Waiting,
+        Stage::NoGroup | Stage::Before | Stage::Going | Stage::Over => Action::Over,
     }
 }
 

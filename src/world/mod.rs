@@ -2,6 +2,10 @@
 //!
 //! What could not be read is unknown, not empty: every listing carries whether it was read to its end.
 
+mod manager;
+
+pub use manager::{Answer, Began, Command, Hook, Lifecycle, ManagerView, Stage, TERMINATING_WAIT};
+
 use crate::fault::Fault;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
@@ -172,122 +176,4 @@ pub struct World {
     pub members: Listing<Member>,
     /// Groups that the configuration names and that don't exist: deleted, or misspelt.
     pub missing_groups: Vec<String>,
-}
-
-/// A manager as a drain sees it.
-#[derive(Clone, Debug)]
-pub struct ManagerView {
-    /// What its group says; `None` = no group has it.
-    pub lifecycle: Result<Option<Lifecycle>, Fault>,
-    /// Our hooks on its group.
-    pub hooks: Result<Vec<Hook>, Fault>,
-    /// What EC2 says; `None` = EC2 doesn't know it.
-    pub instance: Result<Option<Instance>, Fault>,
-    /// The newest drain command that can be evidence.
-    pub command: Command,
-    /// When its termination began, where a message can't tell or may be wrong.
-    pub began: Began,
-}
-
-/// When a group began to terminate an instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Began {
-    /// Nothing depends on it, or no activity of the group tells.
-    NotTold,
-    /// Then.
-    At(Time),
-    /// It could not be read this time.
-    Unread(Fault),
-}
-
-/// An instance's place in its group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lifecycle {
-    /// The group.
-    pub group: String,
-    /// `LifecycleState`, AWS's word.
-    pub state: String,
-}
-
-/// One of our lifecycle hooks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hook {
-    /// Its name.
-    pub name: String,
-    /// Without a heartbeat it ends after so long.
-    pub heartbeat_timeout: chrono::TimeDelta,
-    /// With heartbeats it ends after so long.
-    pub global_timeout: chrono::TimeDelta,
-}
-
-/// The newest drain command for an instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// None was sent since the task was first seen.
-    None,
-    /// Sent, and its end not seen.
-    InFlight {
-        /// SSM's word, or that it isn't visible yet.
-        status: String,
-    },
-    /// Ended with the document's own line.
-    Answered(Answer, String),
-    /// Ended in any other way.
-    Ended {
-        /// SSM's status and status details.
-        status: String,
-    },
-    /// Could not be read: there may be one in flight.
-    Unreadable(Fault),
-    /// Not looked for, because nothing depends on it.
-    NotRead,
-}
-
-/// The answers of the drain document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Jobs ended, service down.
-    Stopped,
-    /// No such unit, or it never ran.
-    NothingToDrain,
-    /// Service down, but not gracefully.
-    Aborted,
-    /// Still finishing jobs when the bounded wait ended, or another copy holds the lock.
-    Busy,
-    /// The document could not tell.
-    Unknown,
-}
-
-/// What the document's line begins with.
-const ANSWER_PREFIX: &str = "lifecycle-reaper:";
-
-impl Answer {
-    /// Finds the document's line in a command's output; returns the answer and the facts after it.
-    pub fn in_output(output: &str) -> Option<(Self, String)> {
-        let line = output
-            .lines()
-            .rev()
-            .find_map(|line| line.trim().strip_prefix(ANSWER_PREFIX))?
-            .trim_start();
-        let (word, facts) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let answer = match word {
-            "stopped" => Self::Stopped,
-            "nothing-to-drain" => Self::NothingToDrain,
-            "aborted" => Self::Aborted,
-            "busy" => Self::Busy,
-            _ => Self::Unknown,
-        };
-        Some((answer, facts.chars().take(200).collect()))
-    }
-
-    /// The document's word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Stopped => "stopped",
-            Self::NothingToDrain => "nothing-to-drain",
-            Self::Aborted => "aborted",
-            Self::Busy => "busy",
-            Self::Unknown => "unknown",
-        }
-    }
 }
