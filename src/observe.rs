@@ -60,7 +60,7 @@ pub async fn manager(
     };
     let needs_command = needs_command(task, &view, config);
     if is_old(aws, task, delivery, &view, config) {
-        view.began = began(aws, id, &view).await;
+        view.began = began(aws, id, waiting_in(task, &view)).await;
     }
     if let (Drain::Ssm { document }, true) = (&config.drain, needs_command) {
         let since = since_when(task, delivery, &view) - BEFORE_FIRST_SEEN;
@@ -68,7 +68,11 @@ pub async fn manager(
         view.command = as_evidence(&newest, task, delivery, &view);
         // An answer is about to end the drain: it must be an answer to this termination.
         if matches!(view.command, Command::Answered(..)) && view.began == Began::NotTold {
-            view.began = began(aws, id, &view).await;
+            let group = match task {
+                Task::Terminate { group, .. } => Some(group.as_str()),
+                _ => waiting_in(task, &view),
+            };
+            view.began = began(aws, id, group).await;
             if since_when(task, delivery, &view) > delivery.first_seen + BEFORE_FIRST_SEEN {
                 view.command = as_evidence(&newest, task, delivery, &view);
             }
@@ -143,12 +147,21 @@ fn is_old(
         || aws.now() >= deadline(delivery.first_seen, &hooks, config).at
 }
 
-/// When the group began to terminate the manager, as far as its activities tell.
-async fn began(aws: &Aws, id: &InstanceId, view: &ManagerView) -> Began {
-    let (Stage::Waiting, Some(place)) = (view.stage(), view.in_group()) else {
+/// The group in which the manager waits in a hook, or may wait.
+fn waiting_in<'a>(task: &'a Task, view: &'a ManagerView) -> Option<&'a str> {
+    match (view.stage(), task) {
+        (Stage::Waiting, _) => view.in_group().map(|place| place.group.as_str()),
+        (Stage::Unread, Task::Terminate { group, .. }) => Some(group),
+        _ => None,
+    }
+}
+
+/// When `group` began to terminate the manager, as far as its activities tell.
+async fn began(aws: &Aws, id: &InstanceId, group: Option<&str>) -> Began {
+    let Some(group) = group else {
         return Began::NotTold;
     };
-    match aws.termination_began(&place.group, id).await {
+    match aws.termination_began(group, id).await {
         Ok(began) => began.map_or(Began::NotTold, Began::At),
         Err(fault) => {
             tracing::warn!(instance_id = %id, %fault, "the group's activities could not be read: when the termination began is not known");

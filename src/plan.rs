@@ -184,7 +184,7 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
         if reaper.kind() == reap::WORKERS {
             hold_for_requests(judged, before, world);
         }
-        plan.over_limit += put_off(judged, config.max_deletions, now);
+        plan.over_limit += put_off(judged, task, config.max_deletions, now);
         let judged = || judged.iter().map(|(_, judgement)| judgement);
         plan.steps
             .push((reaper.kind(), judged().filter_map(step).collect()));
@@ -233,8 +233,9 @@ fn hold_for_requests(
 
 /// Defers the orphans beyond `limit`; returns how many those are.
 ///
-/// Which ones changes from pass to pass, so that resources that EC2 refuses to delete don't hold up the others.
-fn put_off(judged: &mut [(&str, Judgement)], limit: usize, now: Time) -> usize {
+/// The task's own manager comes first. Which of the others do changes from pass to pass, so that resources that EC2
+/// refuses to delete don't hold them up.
+fn put_off(judged: &mut [(&str, Judgement)], task: &Task, limit: usize, now: Time) -> usize {
     let mut orphans: Vec<_> = judged
         .iter_mut()
         .map(|(_, judgement)| judgement)
@@ -245,7 +246,9 @@ fn put_off(judged: &mut [(&str, Judgement)], limit: usize, now: Time) -> usize {
     }
     // A spot request draws the lot of its worker, so that the two go in one pass.
     let drawn_for = |r: &Resource| pace::lot(r.instance.as_deref().unwrap_or(&r.id), now);
-    orphans.sort_by_cached_key(|j| drawn_for(&j.resource));
+    let own = task.manager().map(InstanceId::as_str);
+    let is_own = |j: &Judgement| own.is_some() && j.owner.as_deref() == own;
+    orphans.sort_by_cached_key(|j| (!is_own(j), drawn_for(&j.resource)));
     let over = orphans.len() - limit;
     for judgement in orphans.into_iter().skip(limit) {
         judgement.verdict = Verdict::Defer(None);

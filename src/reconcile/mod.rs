@@ -17,7 +17,7 @@ use crate::{
     observe, pace,
     reap::{Evidence, OwnerState},
     task::{Change, Delivery, InstanceId, Task, ToldBy},
-    world::{Answer, Command, World},
+    world::{Answer, Began, Command, ManagerView, World},
 };
 use chrono::TimeDelta;
 use futures_util::{
@@ -71,6 +71,16 @@ fn nothing_to_do(reason: &str) -> Report {
     Report::new(Outcome::Done, reason)
 }
 
+/// Whether a manager that is gone ended its jobs before: the document's answer counts only where the group's own
+/// activity shows that it came after this termination began. One that was drained by hand may have been started again.
+fn is_proven_drained(view: &ManagerView) -> bool {
+    let is_drained = matches!(
+        view.command,
+        Command::Answered(Answer::Stopped | Answer::NothingToDrain, _)
+    );
+    is_drained && matches!(view.began, Began::At(_))
+}
+
 impl Pass<'_> {
     async fn terminate(&self, manager: &InstanceId, to_warm_pool: bool) -> Report {
         let view = observe::manager(self.aws, self.task, self.delivery, manager, self.config).await;
@@ -89,12 +99,8 @@ impl Pass<'_> {
                 nothing_to_do("the manager went to its warm pool: nothing of it is reaped")
             }
             Next::Reap => {
-                let drained = matches!(
-                    view.command,
-                    Command::Answered(Answer::Stopped | Answer::NothingToDrain, _)
-                );
                 let world = observe::world(self.aws, self.config).await;
-                self.reap(&world, drained).await
+                self.reap(&world, is_proven_drained(&view)).await
             }
             Next::Leave(reason) => {
                 tracing::warn!(instance_id = %manager, "planned: left alone: {reason}");

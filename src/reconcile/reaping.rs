@@ -9,7 +9,6 @@ use crate::{
     pace,
     plan::{ReapPlan, plan_reap},
     reap::{Evidence, Judgement, OwnerState, Verdict},
-    task::{Delivery, Task},
     world::{Time, World},
 };
 
@@ -44,11 +43,65 @@ impl Pass<'_> {
         }
         let mut results = act::reap(self.aws, &plan).await;
         results.faults.extend(unread(world, config));
-        let (outcome, reason) = outcome(self.task, self.delivery, &plan, &results, now);
+        let (outcome, reason) = self.outcome(&plan, &results, now);
         Report {
             plan,
             results,
             ..Report::new(outcome, reason)
+        }
+    }
+
+    /// What comes after a reaping pass, given what failed.
+    fn outcome(&self, plan: &ReapPlan, results: &Results, now: Time) -> (Outcome, String) {
+        let (task, delivery, config) = (self.task, self.delivery, self.config);
+        if let Some(fault) = results
+            .faults
+            .iter()
+            .find(|f| f.disposition == Disposition::Retry)
+        {
+            return (
+                Outcome::Again(pace::backoff(task, delivery)),
+                format!("not all could be read or deleted: {fault}"),
+            );
+        }
+        let deleted: usize = results.deleted.values().sum();
+        if plan.over_limit > 0 && results.effective() == 0 {
+            // All that this pass tried is refused or denied. Each pass draws others, so it comes again until each of
+            // them had its chance; for hours it would only try the same, and a denial is the same for all.
+            let denied = results.faults.first().cloned();
+            let draws = 2 * (1 + plan.over_limit.div_ceil(config.max_deletions));
+            let drawn_until = pace::SETTLE * i32::try_from(draws).unwrap_or(i32::MAX);
+            if denied.is_none() && delivery.age(now) < drawn_until {
+                let reason = format!(
+                    "EC2 refuses all that was tried, {} wait for the next pass",
+                    plan.over_limit
+                );
+                return (Outcome::Again(pace::SETTLE), reason);
+            }
+            let reason = format!(
+                "nothing that was tried can be deleted; {} left to the next sweep",
+                plan.over_limit
+            );
+            return (denied.map_or(Outcome::Done, Outcome::Failed), reason);
+        }
+        if results.effective() > 0 {
+            let reason = format!(
+                "{deleted} deleted, {} wait for the next pass: another look must find nothing",
+                plan.over_limit
+            );
+            return (Outcome::Again(pace::SETTLE), reason);
+        }
+        if let Some(look) = plan.next_look {
+            let delay =
+                pace::whole_seconds(look - now).clamp(pace::SHORTEST_DELAY, pace::LONGEST_DELAY);
+            return (
+                Outcome::Again(delay),
+                "something can't be judged yet".into(),
+            );
+        }
+        match results.faults.first() {
+            Some(fault) => (Outcome::Failed(fault.clone()), fault.to_string()),
+            None => (Outcome::Done, "nothing is left".into()),
         }
     }
 }
@@ -64,56 +117,6 @@ fn unread(world: &World, config: &Config) -> Vec<Fault> {
         .chain(world.instances.fault.clone())
         .chain(world.members.fault.clone())
         .collect()
-}
-
-/// What comes after a reaping pass, given what failed.
-fn outcome(
-    task: &Task,
-    delivery: &Delivery,
-    plan: &ReapPlan,
-    results: &Results,
-    now: Time,
-) -> (Outcome, String) {
-    if let Some(fault) = results
-        .faults
-        .iter()
-        .find(|f| f.disposition == Disposition::Retry)
-    {
-        return (
-            Outcome::Again(pace::backoff(task, delivery)),
-            format!("not all could be read or deleted: {fault}"),
-        );
-    }
-    let deleted: usize = results.deleted.values().sum();
-    if plan.over_limit > 0 && results.effective() == 0 {
-        // All that this pass tried is refused or denied. Coming again would only try the same for hours: the next
-        // sweep tries others, because the window of a pass moves with time.
-        let reason = format!(
-            "nothing that was tried can be deleted; {} left to the next sweep",
-            plan.over_limit
-        );
-        let denied = results.faults.first().cloned();
-        return (denied.map_or(Outcome::Done, Outcome::Failed), reason);
-    }
-    if results.effective() > 0 {
-        let reason = format!(
-            "{deleted} deleted, {} wait for the next pass: another look must find nothing",
-            plan.over_limit
-        );
-        return (Outcome::Again(pace::SETTLE), reason);
-    }
-    if let Some(look) = plan.next_look {
-        let delay =
-            pace::whole_seconds(look - now).clamp(pace::SHORTEST_DELAY, pace::LONGEST_DELAY);
-        return (
-            Outcome::Again(delay),
-            "something can't be judged yet".into(),
-        );
-    }
-    match results.faults.first() {
-        Some(fault) => (Outcome::Failed(fault.clone()), fault.to_string()),
-        None => (Outcome::Done, "nothing is left".into()),
-    }
 }
 
 /// Of what is kept so many lines a pass are logged at INFO: in a large account the rest would cost more than it tells.
