@@ -12,6 +12,7 @@ mod errors;
 mod events;
 mod expect;
 mod fleets;
+mod found;
 mod hook;
 mod keys_and_addresses;
 mod limits;

@@ -1,0 +1,113 @@
+//! What the simulation found in histories that nobody had thought of, each as a case.
+
+use super::{Case, Reply, case, check};
+use crate::fake_aws::*;
+
+/// The message is an hour older than the termination that it meets, and in between somebody drained the manager.
+fn drained_before_the_termination(world: &mut World) {
+    let now = world.now();
+    let group = world.groups.get_mut(GROUP).expect("the group");
+    for activity in &mut group.activities {
+        activity.started = now;
+    }
+    let id = format!("{:08x}-0000-4000-8000-00000000001d", world.next_serial());
+    world.ssm.commands.push(Command {
+        id,
+        document: DOCUMENT.into(),
+        instance_id: M1.into(),
+        sent: now - minutes(30),
+        delivery_timeout: 60,
+        comment: None,
+        parameters: serde_json::Value::Null,
+        fate: Fate::says("stopped"),
+    });
+}
+
+/// The usual message, sent an hour ago.
+fn old_message() -> String {
+    let mut payload: serde_json::Value =
+        serde_json::from_str(&super::event("sqs-termination-hook")).expect("JSON");
+    let sent = (start() - minutes(60)).timestamp_millis().to_string();
+    payload["Records"][0]["attributes"]["SentTimestamp"] = sent.into();
+    payload.to_string()
+}
+
+#[test]
+fn an_answer_from_before_frees_no_hook_while_the_state_cannot_be_read() {
+    check(Case {
+        world: &drained_before_the_termination,
+        payload: old_message(),
+        faults: vec![Fault::ServerError.on("DescribeAutoScalingInstances")],
+        did: &["RecordLifecycleActionHeartbeat M1"],
+        never: &["CompleteLifecycleAction"],
+        cut_after: Some(1),
+        ..case("sqs-termination-hook")
+    });
+}
+
+#[test]
+fn an_answer_from_before_does_not_shorten_the_workers_grace() {
+    check(Case {
+        world: &|world| {
+            drained_before_the_termination(world);
+            // It died outside its group, which has not noticed yet.
+            let now = world.now();
+            let group = world.groups.get_mut(GROUP).expect("the group");
+            group.actions.clear();
+            group.activities.clear();
+            group.members.remove(M1);
+            world.end_instance(M1, now);
+        },
+        config: &[("WORKER_GRACE_SECONDS", "1800")],
+        payload: old_message(),
+        never: &["TerminateInstances"],
+        cut_after: Some(1),
+        ..case("sqs-termination-hook")
+    });
+}
+
+#[test]
+fn a_task_tries_its_own_managers_workers_first() {
+    let long_dead = "i-0dead000000000001";
+    check(Case {
+        world: &|world| {
+            world.put_manager(GROUP, long_dead, minutes(600));
+            world.instance_mut(long_dead).state = InstanceState::Terminated;
+            for n in 0..8 {
+                world.put_worker(
+                    Worker::of(long_dead, &format!("i-0beef00000000000{n}")).protected(),
+                );
+            }
+            world.instance_mut(M1).state = InstanceState::Terminated;
+            world
+                .groups
+                .get_mut(GROUP)
+                .expect("the group")
+                .members
+                .remove(M1);
+        },
+        config: &[("MAX_DELETIONS", "1")],
+        payload: super::event("direct-terminate-successful"),
+        first: Reply::Outcome("Again"),
+        did: &["TerminateInstances W1", "TerminateInstances W2"],
+        cut_after: Some(2),
+        ..case("sqs-termination-hook")
+    });
+}
+
+#[test]
+fn a_sweep_does_not_end_before_each_orphan_had_its_chance() {
+    check(Case {
+        world: &|world| {
+            world.instance_mut(M1).state = InstanceState::Terminated;
+            for n in 0..4 {
+                world.put_worker(Worker::of(M1, &format!("i-0beef00000000000{n}")).protected());
+            }
+        },
+        config: &[("MAX_DELETIONS", "1")],
+        payload: super::event("direct-sweep"),
+        first: Reply::Outcome("Again"),
+        did: &["TerminateInstances W1"],
+        ..case("direct-sweep")
+    });
+}
