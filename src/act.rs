@@ -73,7 +73,7 @@ async fn drain_step(aws: &Aws, plan: &DrainPlan, action: &DrainAction) -> Result
 /// Carries out a reaping plan, kind by kind. One failure never spares the others.
 pub async fn reap(aws: &Aws, plan: &ReapPlan) -> Results {
     let mut results = Results::default();
-    let mut alive_requests = HashSet::<String>::new();
+    let mut alive_starters = HashSet::<String>::new();
     for (kind, steps) in &plan.steps {
         let Some(reaper) = reap::reaper(kind) else {
             continue;
@@ -81,7 +81,7 @@ pub async fn reap(aws: &Aws, plan: &ReapPlan) -> Results {
         let deletions: Vec<Resource> = steps
             .iter()
             .filter_map(deletion)
-            .filter(|r| !is_held(r, &alive_requests))
+            .filter(|r| !is_held(r, &alive_starters))
             .cloned()
             .collect();
         if !deletions.is_empty() {
@@ -90,12 +90,12 @@ pub async fn reap(aws: &Aws, plan: &ReapPlan) -> Results {
                 let is_alive = result
                     .as_ref()
                     .is_err_and(|fault| fault.disposition == Disposition::Retry);
-                if *kind == reap::SPOT_REQUESTS && is_alive {
+                if reap::STARTERS.contains(kind) && is_alive {
                     let instance = deletions
                         .iter()
                         .find(|r| r.id == id)
                         .and_then(|r| r.instance.clone());
-                    alive_requests.extend(instance.into_iter().chain([id.clone()]));
+                    alive_starters.extend(instance.into_iter().chain([id.clone()]));
                 }
                 results.add(kind, &id, result);
             }
@@ -114,13 +114,14 @@ fn deletion(step: &Step) -> Option<&Resource> {
     }
 }
 
-/// A worker whose spot request could not be cancelled now would be replaced by a persistent one: it waits as well.
-fn is_held(resource: &Resource, alive_requests: &HashSet<String>) -> bool {
-    resource
-        .spot_request
-        .as_ref()
-        .is_some_and(|r| alive_requests.contains(r))
-        || alive_requests.contains(&resource.id)
+/// A worker whose spot request or fleet could not be ended now would be replaced by a persistent one: it waits as well.
+fn is_held(resource: &Resource, alive_starters: &HashSet<String>) -> bool {
+    let starters = [&resource.spot_request, &resource.fleet];
+    alive_starters.contains(&resource.id)
+        || starters
+            .into_iter()
+            .flatten()
+            .any(|s| alive_starters.contains(s))
 }
 
 async fn mark(aws: &Aws, step: &Step) -> Option<Result<(), Fault>> {

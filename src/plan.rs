@@ -182,7 +182,7 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
         plan.judged.extend(judged.map(|j| (reaper.kind(), j)));
         let (before, judged) = plan.judged.split_at_mut(begin);
         if reaper.kind() == reap::WORKERS {
-            hold_for_requests(judged, before, world);
+            hold_for_starters(judged, before, world);
         }
         plan.over_limit += put_off(judged, task, config.max_deletions, now);
         let judged = || judged.iter().map(|(_, judgement)| judgement);
@@ -196,37 +196,44 @@ pub fn plan_reap(task: &Task, evidence: &Evidence<'_>) -> ReapPlan {
     plan
 }
 
-/// Defers the workers whose spot request was put off, or could not be looked at: a persistent one that outlives its
-/// worker starts another. A listing that is denied never comes, so it holds nothing up.
-fn hold_for_requests(
+/// Defers the workers whose spot request or fleet was put off, or could not be looked at: a persistent one that outlives
+/// its worker starts another. A listing that is denied never comes, so it holds nothing up.
+fn hold_for_starters(
     workers: &mut [(&str, Judgement)],
     before: &[(&str, Judgement)],
     world: &World,
 ) {
-    let requests = world.resources.get(reap::SPOT_REQUESTS);
-    let fault = requests.and_then(|listing| listing.fault.as_ref());
-    let is_unread = fault.is_some_and(|fault| fault.disposition == Disposition::Retry);
-    let put_off = before
-        .iter()
-        .filter(|(kind, j)| *kind == reap::SPOT_REQUESTS && matches!(j.verdict, Verdict::Defer(_)));
+    let is_unread = |kind: &str| {
+        let fault = world.resources.get(kind).and_then(|l| l.fault.as_ref());
+        fault.is_some_and(|fault| fault.disposition == Disposition::Retry)
+    };
+    let put_off = before.iter().filter(|(kind, j)| {
+        reap::STARTERS.contains(kind) && matches!(j.verdict, Verdict::Defer(_))
+    });
     let put_off: HashSet<&str> = put_off
         .flat_map(|(_, j)| [Some(j.resource.id.as_str()), j.resource.instance.as_deref()])
         .flatten()
         .collect();
     let orphans = workers.iter_mut().map(|(_, j)| j);
     for worker in orphans.filter(|j| j.verdict == Verdict::Orphan) {
-        let request = worker.resource.spot_request.as_deref();
-        let why = if is_unread && request.is_some() {
-            "its spot request could not be listed and must be cancelled first"
-        } else if put_off.contains(worker.resource.id.as_str())
-            || request.is_some_and(|r| put_off.contains(r))
-        {
-            "its spot request waits and must be cancelled first"
+        let of = &worker.resource;
+        let starters = [
+            (reap::FLEETS, &of.fleet),
+            (reap::SPOT_REQUESTS, &of.spot_request),
+        ];
+        let unread = starters
+            .iter()
+            .any(|(kind, starter)| starter.is_some() && is_unread(kind));
+        let mut names = starters.iter().filter_map(|(_, s)| s.as_deref());
+        let why = if unread {
+            "what started it could not be listed and must go first"
+        } else if put_off.contains(of.id.as_str()) || names.any(|name| put_off.contains(name)) {
+            "what started it waits and must go first"
         } else {
             continue;
         };
         worker.verdict = Verdict::Defer(None);
-        worker.rule = "spot-request-first";
+        worker.rule = "starter-first";
         worker.evidence = format!("an orphan ({}), but {why}", worker.evidence);
     }
 }

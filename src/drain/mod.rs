@@ -130,9 +130,8 @@ pub fn next(
         () => None,
     };
     let stale = delivery.age(now) > STALE;
-    let is_behind = view.stage() == Stage::Before;
     match (action(task, view), host(view), late) {
-        (Action::Over, Host::Gone(_), _) if is_behind && delivery.age(now) < LAG => Next::AwaitGone,
+        (Action::Over, Host::Gone(_), _) if lags(view, delivery, now) => Next::AwaitGone,
         (Action::Over, Host::Gone(_), _) => Next::Reap,
         // No hook waits so long, unless the message's own time is wrong: what is left is to look at everything once
         // and to let the message go.
@@ -140,7 +139,8 @@ pub fn next(
         // Only where the group itself shows the instance as it was before: what no group has is on its way out, and
         // an instance that could not be read says nothing.
         (Action::Over, _, _)
-            if is_behind && view.instance.is_ok() && delivery.age(now) > TAKEN_BACK =>
+            if view.stage() == Stage::Before
+                && view.instance.is_ok() && delivery.age(now) > TAKEN_BACK =>
         {
             Next::Leave(
             "the manager is not terminating, and EC2 says that it lives: the termination was taken back, or never was".into(),
@@ -153,6 +153,12 @@ pub fn next(
             while_waiting(action, host, late, view, config)
         }
     }
+}
+
+/// Whether the group may yet show that a hook of ours waits: it shows a state from before the termination, and not for
+/// long.
+pub fn lags(view: &ManagerView, delivery: &Delivery, now: Time) -> bool {
+    view.stage() == Stage::Before && delivery.age(now) < LAG
 }
 
 /// Whether everything rests on the message's own time, and the next look may know better. A denial or a server that

@@ -90,7 +90,7 @@ pub fn probes(document: &PlanDocument, config: &Config) -> Vec<Probe> {
             });
         }
     }
-    for fleet in orphans("fleets").take(1) {
+    for fleet in orphans(reap::FLEETS).take(1) {
         let operation = if fleet.id.starts_with("sfr-") {
             "CancelSpotFleetRequests"
         } else {

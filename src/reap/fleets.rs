@@ -38,7 +38,7 @@ pub(super) struct Fleets;
 
 impl Reaper for Fleets {
     fn kind(&self) -> &'static str {
-        "fleets"
+        super::FLEETS
     }
 
     fn is_on_by_default(&self) -> bool {

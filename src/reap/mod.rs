@@ -71,6 +71,8 @@ pub trait Reaper: Sync {
 
 /// The workers.
 pub const WORKERS: &str = "workers";
+/// The EC2 fleets and spot fleet requests.
+pub const FLEETS: &str = "fleets";
 /// The spot requests.
 pub const SPOT_REQUESTS: &str = "spot-requests";
 /// The key pairs.
@@ -85,6 +87,9 @@ pub const WORKER_GROUPS: &str = "worker-groups";
 pub const FIRST_LOOK_TAG: &str = "lifecycle-reaper:unassociated-since";
 /// When the instance allocated its address, in unix seconds.
 pub const ALLOCATED_TAG: &str = "lifecycle-reaper:allocated-at";
+
+/// The kinds that start instances.
+pub const STARTERS: [&str; 2] = [FLEETS, SPOT_REQUESTS];
 
 /// Every kind, in the order of deletion: what starts instances before the instances, or a persistent request
 /// replaces the worker that was just terminated; what instances use after them.

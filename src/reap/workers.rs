@@ -82,6 +82,7 @@ fn resource(instance: &Instance) -> Resource {
         owner: instance.parent.clone(),
         key_name: instance.key_name.clone(),
         spot_request: instance.spot_request.clone(),
+        fleet: instance.fleet.clone(),
         keep: instance.keep,
         ..Resource::default()
     }

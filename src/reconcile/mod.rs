@@ -94,8 +94,9 @@ impl Pass<'_> {
             max_count,
             ..*self.delivery
         };
-        match drain::next(self.task, &delivery, &view, self.config, self.aws.now()) {
-            Next::Reap | Next::AwaitGone if to_warm_pool => {
+        let now = self.aws.now();
+        match drain::next(self.task, &delivery, &view, self.config, now) {
+            Next::Reap | Next::AwaitGone if to_warm_pool && !drain::lags(&view, &delivery, now) => {
                 nothing_to_do("the manager went to its warm pool: nothing of it is reaped")
             }
             Next::Reap => {

@@ -147,6 +147,8 @@ pub struct Resource {
     pub instance: Option<String>,
     /// The spot request that belongs to it.
     pub spot_request: Option<String>,
+    /// The fleet that belongs to it.
+    pub fleet: Option<String>,
     /// Whether it carries the keep tag.
     pub keep: bool,
     /// What makes it untouchable, in words: managed by a service, associated.

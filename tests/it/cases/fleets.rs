@@ -111,3 +111,47 @@ fn an_untagged_fleet_goes_with_its_instances_and_not_before() {
         );
     }
 }
+
+/// A fleet that keeps its size starts another instance for each that ends while the fleet lives.
+#[test]
+fn instances_wait_for_a_fleet_that_waits_itself() {
+    for late in [false, true] {
+        let mut young = fleet(FLEET, "maintain", None);
+        young.created = start() - minutes(5);
+        young.instances = vec!["i-0f1ee7000000000a1".into()];
+        let aws = world_with(vec![young], true);
+        {
+            let mut world = aws.world();
+            let worker = Worker::of(M1, "i-0f1ee7000000000a1").without_key();
+            world.put_worker(worker.tag("aws:ec2:fleet-id", FLEET));
+        }
+        if late {
+            // The usual grace period of 15 minutes is over for the fleet as well.
+            aws.advance(minutes(11));
+        }
+        aws.run(&event("direct-sweep")).expect("safe");
+        let went = |id, operation| aws.touched(id, operation);
+        assert_eq!(went(FLEET, "DeleteFleets"), late);
+        assert_eq!(went("i-0f1ee7000000000a1", "TerminateInstances"), late);
+    }
+}
+
+/// The deletion fails: its instance waits with it.
+#[test]
+fn instances_wait_for_a_fleet_that_could_not_be_deleted() {
+    let mut active = fleet(FLEET, "maintain", Some(M1));
+    active.instances = vec!["i-0f1ee7000000000a1".into()];
+    let aws = world_with(vec![active], true);
+    {
+        let mut world = aws.world();
+        let worker = Worker::of(M1, "i-0f1ee7000000000a1").without_key();
+        world.put_worker(worker.tag("aws:ec2:fleet-id", FLEET));
+    }
+    aws.inject(Fault::ServerError.on("DeleteFleets"));
+    aws.run(&event("direct-sweep")).expect("safe");
+    assert!(!aws.touched("i-0f1ee7000000000a1", "TerminateInstances"));
+    assert!(
+        !aws.calls("TerminateInstances").is_empty(),
+        "other workers go"
+    );
+}

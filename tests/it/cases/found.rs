@@ -111,3 +111,24 @@ fn a_sweep_does_not_end_before_each_orphan_had_its_chance() {
         ..case("direct-sweep")
     });
 }
+
+/// The group still shows the manager as it was before: its hook waits, though nothing says so yet.
+#[test]
+fn a_manager_on_its_way_to_the_warm_pool_is_drained_though_its_group_lags() {
+    check(Case {
+        world: &|world| {
+            let group = world.groups.get_mut(GROUP).expect("the group");
+            group.members.get_mut(M1).expect("a member").state = "InService".into();
+        },
+        before: &|aws, delivery| {
+            if delivery == 2 {
+                let mut world = aws.world();
+                let group = world.groups.get_mut(GROUP).expect("the group");
+                group.members.get_mut(M1).expect("a member").state = "Terminating:Wait".into();
+            }
+        },
+        in_order: &["SendCommand M1", "CompleteLifecycleAction M1"],
+        never: &["TerminateInstances"],
+        ..case("sqs-termination-warm-pool")
+    });
+}

@@ -175,8 +175,8 @@ fn a_worker_whose_spot_request_must_go_first() {
     decides(
         &ran,
         "defer",
-        "spot-request-first",
+        "starter-first",
         &["keep-tag", "key-name"],
-        "must be cancelled first",
+        "must go first",
     );
 }
