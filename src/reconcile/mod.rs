@@ -128,6 +128,10 @@ impl Pass<'_> {
         };
         let report = match drain::next(self.task, &delivery, &view, self.config, self.aws.now()) {
             Next::Leave(reason) => nothing_to_do(&reason),
+            // What ended at once would end at once again, and wake us again: the hook's own message sends the next.
+            Next::Send(why) if self.is_woken_by_its_end(&view.command) => {
+                nothing_to_do(&format!("{why}: the hook's message sends the next command"))
+            }
             Next::Reap | Next::AwaitGone => nothing_to_do("no hook of ours waits for it"),
             next => {
                 Pass {
@@ -145,6 +149,18 @@ impl Pass<'_> {
             },
             Outcome::Done | Outcome::Failed(_) => report,
         }
+    }
+
+    /// Whether the end of a drain command woke us, and that end didn't end the drain.
+    fn is_woken_by_its_end(&self, command: &Command) -> bool {
+        let by_command = matches!(
+            self.task,
+            Task::Wake {
+                change: Change::CommandEnded(_),
+                ..
+            }
+        );
+        by_command && *command != Command::None
     }
 
     /// A manager is said to be gone: reap, if EC2 agrees.

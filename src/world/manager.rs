@@ -37,8 +37,8 @@ impl ManagerView {
             Err(_) => Stage::Unread,
             Ok(None) => Stage::NoGroup,
             Ok(Some(lifecycle)) => match lifecycle.state.as_str() {
-                TERMINATING_WAIT => Stage::Waiting,
-                state if state.starts_with("Terminating") => Stage::Going,
+                TERMINATING_WAIT | WARMED_TERMINATING_WAIT => Stage::Waiting,
+                state if state.contains("Terminating") => Stage::Going,
                 state if state.starts_with("Terminated") || state.starts_with("Warmed") => {
                     Stage::Over
                 }
@@ -60,6 +60,8 @@ impl ManagerView {
 
 /// The `LifecycleState` in which a termination hook waits.
 pub const TERMINATING_WAIT: &str = "Terminating:Wait";
+/// The same, of an instance that its group's warm pool terminates.
+pub const WARMED_TERMINATING_WAIT: &str = "Warmed:Terminating:Wait";
 
 /// Where an instance stands in its group, as far as its termination is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

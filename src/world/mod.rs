@@ -4,7 +4,10 @@
 
 mod manager;
 
-pub use manager::{Answer, Began, Command, Hook, Lifecycle, ManagerView, Stage, TERMINATING_WAIT};
+pub use manager::{
+    Answer, Began, Command, Hook, Lifecycle, ManagerView, Stage, TERMINATING_WAIT,
+    WARMED_TERMINATING_WAIT,
+};
 
 use crate::fault::Fault;
 use chrono::{DateTime, Utc};

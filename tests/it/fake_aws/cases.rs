@@ -226,7 +226,7 @@ impl World {
         if !group
             .actions
             .iter()
-            .any(|action| action.instance_id == instance_id)
+            .any(|action| action.instance_id == instance_id && action.closed.is_none())
         {
             group.activities.push(activity);
         }

@@ -12,7 +12,7 @@ pub struct Pace {
     pub shut_down: TimeDelta,
     /// How long a terminated instance stays visible.
     pub forget: TimeDelta,
-    /// How long a persistent spot request takes to replace an instance that ended under it.
+    /// How long a persistent spot request, or a fleet that maintains its size, takes to replace an instance that ended.
     pub respawn: TimeDelta,
 }
 
@@ -35,8 +35,27 @@ impl World {
         self.time_hooks_out(now);
         self.proceed_members(now);
         self.respawn_spot(now);
+        self.respawn_fleets(now);
         self.forget_instances(now);
         self.drop_members(now);
+    }
+
+    /// When a request or a fleet launches another instance by itself, if one is about to.
+    pub fn next_launch(&self) -> Option<DateTime<Utc>> {
+        let requests = self.ec2.spot_requests.values();
+        let of_requests = requests
+            .filter(|request| request.persistent && request.state == "active")
+            .filter_map(|request| request.instance_id.as_ref());
+        let fleets = self.ec2.fleets.values();
+        let of_fleets = fleets
+            .filter(|fleet| fleet.kind == "maintain" && fleet.state == "active")
+            .flat_map(|fleet| &fleet.instances);
+        of_requests
+            .chain(of_fleets)
+            .filter_map(|id| self.ec2.instances.get(id)?.ended)
+            .map(|ended| ended + self.pace.respawn)
+            .filter(|at| *at > self.now())
+            .min()
     }
 
     fn time_hooks_out(&mut self, now: DateTime<Utc>) {
@@ -85,7 +104,69 @@ impl World {
             .filter(|(_, at)| *at <= now)
             .collect();
         for (id, at) in due {
+            if self.goes_to_pool(&id) {
+                continue;
+            }
             self.end_instance(&id, at);
+        }
+    }
+
+    /// Lets a member that its group keeps warm go on there; false where it ends.
+    fn goes_to_pool(&mut self, id: &str) -> bool {
+        let lives = self
+            .ec2
+            .instances
+            .get(id)
+            .is_some_and(|instance| !instance.state.is_ending());
+        for group in self.groups.values_mut() {
+            if group.to_pool.remove(id)
+                && lives
+                && let Some(member) = group.members.get_mut(id)
+            {
+                member.state = "Warmed:Pending".into();
+                member.proceeds_since = None;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A fleet that maintains its size launches another for each instance that ended: with the fleet's tag alone.
+    fn respawn_fleets(&mut self, now: DateTime<Utc>) {
+        let mut due = Vec::new();
+        for fleet in self.ec2.fleets.values() {
+            if fleet.kind != "maintain" || fleet.state != "active" {
+                continue;
+            }
+            for (place, id) in fleet.instances.iter().enumerate() {
+                if let Some(model) = self.ec2.instances.get(id)
+                    && let Some(ended) = model.ended
+                    && ended + self.pace.respawn <= now
+                {
+                    due.push((fleet.id.clone(), place, model.clone()));
+                }
+            }
+        }
+        for (fleet, place, model) in due {
+            let id = format!("i-0{:016x}", 0xffff_0000_0000 + self.next_serial());
+            let at = model.ended.unwrap_or(now) + self.pace.respawn;
+            let mut tags = model.tags.clone();
+            tags.retain(|key, _| key.starts_with("aws:"));
+            let fresh = Instance {
+                id: id.clone(),
+                state: InstanceState::Running,
+                launched: at,
+                attached: Some(at),
+                tags,
+                ended: None,
+                end_reason: None,
+                ..model
+            };
+            self.ec2.instances.insert(id.clone(), fresh);
+            if let Some(fleet) = self.ec2.fleets.get_mut(&fleet) {
+                fleet.instances[place] = id.clone();
+            }
+            self.note_at(at, format!("{fleet} launches {id} again"));
         }
     }
 
@@ -202,8 +283,8 @@ impl Group {
         let Some(member) = self.members.get_mut(instance_id).filter(|_| !waits) else {
             return;
         };
-        if member.state == "Terminating:Wait" {
-            member.state = "Terminating:Proceed".into();
+        if let Some(before) = member.state.strip_suffix("Terminating:Wait") {
+            member.state = format!("{before}Terminating:Proceed");
             member.proceeds_since = Some(at);
         }
     }

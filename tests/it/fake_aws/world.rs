@@ -176,6 +176,8 @@ pub struct Group {
     pub members: BTreeMap<String, Member>,
     pub hooks: BTreeMap<String, LifecycleHook>,
     pub actions: Vec<LifecycleAction>,
+    /// Members that go to the warm pool, and not to their end, once their hooks have let them go.
+    pub to_pool: BTreeSet<String>,
     /// Oldest first; `open_hook` adds the termination.
     pub activities: Vec<Activity>,
 }

@@ -45,6 +45,7 @@ impl Play {
             world.put_address(id, None).tags = tags;
             world.note(format!("address {id} is allocated"));
         }
+        self.truth().free_since.insert(id.into(), now);
         self.truth().things.insert(
             id.into(),
             Thing {
@@ -97,8 +98,11 @@ impl Play {
             address.association_id = Some(format!("eipassoc-{number}"));
             address.instance_id = Some(manager_id(number));
         }
+        world.note(format!("manager {number} associates its address"));
         drop(world);
-        if let (Some(after), false) = (script.let_go_after, script.pool) {
+        let id = allocation_id(number, address);
+        self.truth().free_since.remove(&id);
+        if let Some(after) = script.let_go_after {
             self.later(after, Happening::LetGo(number, address));
         }
     }
@@ -109,6 +113,15 @@ impl Play {
         if let Some(address) = world.ec2.addresses.get_mut(&allocation_id(number, address)) {
             address.association_id = None;
             address.instance_id = None;
+        }
+        world.note(format!("manager {number} lets its address go"));
+        drop(world);
+        let now = self.now();
+        let id = allocation_id(number, address);
+        self.truth().free_since.insert(id, now);
+        if self.script.managers[number].addresses[address].pool {
+            // It is only moved: nobody may think that it was free all the time.
+            self.later(100, Happening::Associate(number, address));
         }
     }
 
@@ -121,9 +134,23 @@ impl Play {
                 .is_none_or(|at| at > now)
     }
 
-    /// The time in a worker's name: its age counts from there, however late EC2 starts it.
+    /// The time in a worker's name, by its manager's clock: its age counts from there, however late EC2 starts it.
     fn name_time(&self, number: usize, worker: usize) -> Time {
-        self.start + seconds(self.script.managers[number].workers[worker].at)
+        let manager = &self.script.managers[number];
+        self.start + seconds(manager.workers[worker].at + manager.clock)
+    }
+
+    /// Whether what bears this manager's token is ours by its name alone.
+    fn is_named(&self, number: usize) -> bool {
+        !self.script.managers[number].token.contains('-') || self.script.rarities.lists_tokens
+    }
+
+    /// The tags that a manager's keys and spot requests have from their birth.
+    fn birth_tags(&self, number: usize) -> Tags {
+        let tags = self.script.managers[number]
+            .owner_tags
+            .then(|| ("lifecycle-reaper:owner".to_owned(), manager_id(number)));
+        tags.into_iter().collect()
     }
 
     fn key_name(&self, number: usize, worker: usize) -> String {
@@ -141,9 +168,22 @@ impl Play {
             return;
         }
         let name = self.key_name(number, worker);
-        self.put_key(&name, Owner::Manager(number), true, false);
-        let after = self.script.managers[number].workers[worker].key_to_launch;
-        self.later(after, Happening::Launch(number, worker));
+        let (named, tags) = (self.is_named(number), self.birth_tags(number));
+        let key = self.put_key(&name, Owner::Manager(number), named, false);
+        // Its age counts from the time in its name.
+        let born = self.name_time(number, worker);
+        self.truth().things.get_mut(&key).expect("just put").born = born;
+        self.aws
+            .world()
+            .ec2
+            .key_pairs
+            .get_mut(&key)
+            .expect("just put")
+            .tags = tags;
+        let script = &self.script.managers[number].workers[worker];
+        if !script.launch_fails {
+            self.later(script.key_to_launch, Happening::Launch(number, worker));
+        }
     }
 
     pub fn put_key(&mut self, name: &str, owner: Owner, named: bool, kept: bool) -> String {
@@ -181,16 +221,14 @@ impl Play {
             }
             Some(spot) => {
                 let id = spot_id(number, worker);
+                let (named, tags) = (self.is_named(number), self.birth_tags(number));
                 {
                     let mut world = self.aws.world();
                     world.remember();
                     world.put_spot(&id, "open", Some(&name), seconds(0));
-                    world
-                        .ec2
-                        .spot_requests
-                        .get_mut(&id)
-                        .expect("just put")
-                        .persistent = spot.persistent;
+                    let request = world.ec2.spot_requests.get_mut(&id).expect("just put");
+                    request.persistent = spot.persistent;
+                    request.tags = tags;
                     world.note(format!("{id} is requested"));
                 }
                 let born = self.name_time(number, worker);
@@ -199,7 +237,7 @@ impl Play {
                     owner: Owner::Manager(number),
                     born,
                     kept: false,
-                    named: true,
+                    named,
                 };
                 self.truth().things.insert(id, thing);
                 if let Some(after) = spot.fulfilled_after {
@@ -266,7 +304,7 @@ impl Play {
             owner: Owner::Manager(number),
             born,
             kept: script.keep,
-            named: true,
+            named: self.is_named(number),
         };
         self.truth().things.insert(id, thing);
     }

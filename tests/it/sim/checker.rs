@@ -7,14 +7,17 @@
 use super::life::manager_id;
 use super::script::Script;
 use super::truth::{Kind, Outgoing, Owner, Thing, Time, Truth, seconds, targets};
-use crate::fake_aws::Request;
 use crate::fake_aws::faults::Witness;
 use crate::fake_aws::wire::{Answer, Body};
 use crate::fake_aws::world::{Instance, InstanceState, World};
+use crate::fake_aws::{Request, Service};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Clocks may differ by so much.
 pub const SKEW: i64 = 10;
+
+/// The tag that names an owner.
+pub const OWNER_TAG: &str = "lifecycle-reaper:owner";
 
 /// How the function says that its own second look caught a plan: with a sound planner that never happens.
 pub const OWN_REFUSAL: &str = "breaks a promise";
@@ -40,21 +43,36 @@ impl Witness for Checker {
         let is_read = ["Describe", "Get", "List"]
             .iter()
             .any(|verb| request.operation.starts_with(verb));
+        if truth.idle_runs.contains(&world.run) && request.service != Service::Sqs {
+            let what = format!("only irrelevant messages, and it calls {request}");
+            truth.violate(4, world, what);
+        }
         if is_read {
+            if request.operation == "DescribeInstances" && request.filters().is_empty() {
+                let (run, now) = (world.run, world.now());
+                truth.read_instances.entry(run).or_insert(now);
+            }
             return;
         }
         let is_queue = matches!(
             request.operation.as_str(),
             "SendMessage" | "ChangeMessageVisibility"
         );
-        if self.script.settings.mode_plan && !is_queue {
-            truth.violate(2, world, format!("MODE=plan, and it calls {request}"));
+        let is_silent = self.script.settings.mode_plan || truth.silent_runs.contains(&world.run);
+        if is_silent && !is_queue {
+            truth.violate(
+                2,
+                world,
+                format!("a plan was asked for, and it calls {request}"),
+            );
         }
         match request.operation.as_str() {
             "TerminateInstances"
             | "CancelSpotInstanceRequests"
             | "DeleteKeyPair"
-            | "ReleaseAddress" => self.deletion(&mut truth, world, request),
+            | "ReleaseAddress"
+            | "DeleteFleets"
+            | "CancelSpotFleetRequests" => self.deletion(&mut truth, world, request),
             "CreateTags" | "DeleteTags" => marking(&mut truth, world, request),
             "RecordLifecycleActionHeartbeat" => self.hook_is_ours(&mut truth, world, request),
             "CompleteLifecycleAction" => self.completion(&mut truth, world, request),
@@ -114,7 +132,17 @@ impl Witness for Checker {
 
 impl Checker {
     fn deletion(&self, truth: &mut Truth, world: &mut World, request: &Request) {
+        if request.text("TerminateInstances") == Some("true") {
+            truth.violate(
+                2,
+                world,
+                format!("{request}: the instances are no fleet's to end"),
+            );
+        }
         for id in targets(world, request) {
+            let of_run = truth.deleted.entry(world.run).or_default();
+            let ids = of_run.entry(request.operation.clone()).or_default();
+            ids.insert(id.clone());
             if truth.manager_named(&id).is_some() {
                 truth.violate(
                     2,
@@ -128,7 +156,7 @@ impl Checker {
                 continue;
             };
             if request.operation == "TerminateInstances" && self.will_return(truth, world, &id) {
-                truth.violate(5, world, format!("{id} is terminated while its persistent request is active: another will start"));
+                truth.violate(5, world, format!("{id} is terminated while its request or its fleet is active: another will start"));
             }
             if let Some((promise, why)) = self.objection(truth, world, &id, &thing) {
                 truth.violate(
@@ -150,10 +178,20 @@ impl Checker {
             .instances
             .get(id)
             .and_then(|instance| instance.spot_request_id.as_ref());
-        had_its_chance
-            && request
-                .and_then(|request| world.ec2.spot_requests.get(request))
-                .is_some_and(|request| request.persistent && request.state == "active")
+        let by_request = request
+            .and_then(|request| world.ec2.spot_requests.get(request))
+            .is_some_and(|request| request.persistent && request.state == "active");
+        let by_fleet = world.ec2.fleets.values().any(|fleet| {
+            fleet.kind == "maintain"
+                && fleet.state == "active"
+                && fleet.instances.iter().any(|instance| instance == id)
+                && truth.things.get(&fleet.id).is_some_and(|thing| {
+                    let lives =
+                        matches!(thing.owner, Owner::Manager(number) if truth.lives(world, number));
+                    !thing.kept && !lives
+                })
+        });
+        had_its_chance && (by_request || by_fleet)
     }
 
     /// Why this thing may not be deleted now.
@@ -166,7 +204,9 @@ impl Checker {
     ) -> Option<(u8, String)> {
         let now = world.now();
         match thing.owner {
-            Owner::Manager(number) if truth.lives(world, number) => {
+            Owner::Manager(number)
+                if truth.lives(world, number) && !self.is_given_up(truth, world, id, thing) =>
+            {
                 return Some((
                     1,
                     format!(
@@ -208,15 +248,13 @@ impl Checker {
             ));
         }
         // Where the requests can't be read at all, the key of a dead manager's request is nobody's loss; nor is that of
-        // an instance which such a request launched too lately to show in what the pass had read.
+        // an instance which such a request launched after the run had read the instances, or too lately to show there.
         let blind = self.script.mishaps.rates.denied == Some("DescribeSpotInstanceRequests");
+        let read = truth.read_instances.get(&world.run).copied().unwrap_or(now);
+        let seen = read - seconds(self.script.mishaps.rates.lag_seconds);
         if thing.kind == Kind::Key
             && if blind {
-                used_by_visible_instance(
-                    world,
-                    id,
-                    self.script.mishaps.rates.lag_seconds + LONGEST_PASS,
-                )
+                used_by_instance(world, id, seen)
             } else {
                 used(world, id)
             }
@@ -227,6 +265,18 @@ impl Checker {
             ));
         }
         None
+    }
+
+    /// `EIP_TAG` alone says that an address is ours: free for a grace period, it is nobody's, whoever allocated it.
+    fn is_given_up(&self, truth: &Truth, world: &World, id: &str, thing: &Thing) -> bool {
+        let grace = seconds(self.script.settings.grace - SKEW);
+        let address = world.ec2.addresses.get(id);
+        thing.kind == Kind::Address
+            && address.is_some_and(|address| !address.tags.contains_key(OWNER_TAG))
+            && truth
+                .free_since
+                .get(id)
+                .is_some_and(|since| world.now() - *since >= grace)
     }
 
     /// The manager that died before the jobs of this worker had ended. A worker without a tag has no job yet.
@@ -269,27 +319,33 @@ impl Checker {
         match thing.kind {
             // The key of a worker whose manager's end EC2 shows needs no grace either.
             Kind::Key => {
-                let name = world.ec2.key_pairs.get(id).map(|key| &key.name);
-                !world.ec2.instances.values().any(|worker| {
-                    worker.key_name.as_ref() == name
-                        && names_the_dead(worker.tags.get("gitlab-runner-parent-id"))
-                })
+                let key = world.ec2.key_pairs.get(id);
+                let name = key.map(|key| &key.name);
+                !names_the_dead(key.and_then(|key| key.tags.get(OWNER_TAG)))
+                    && !world.ec2.instances.values().any(|worker| {
+                        worker.key_name.as_ref() == name
+                            && names_the_dead(worker.tags.get("gitlab-runner-parent-id"))
+                    })
             }
             Kind::Worker => !names_the_dead(parent(id).as_ref()),
             Kind::Spot => {
-                let instance = world
-                    .ec2
-                    .spot_requests
-                    .get(id)
-                    .and_then(|request| request.instance_id.clone());
-                !names_the_dead(instance.and_then(|instance| parent(&instance)).as_ref())
+                let request = world.ec2.spot_requests.get(id);
+                let instance = request.and_then(|request| request.instance_id.clone());
+                !names_the_dead(request.and_then(|request| request.tags.get(OWNER_TAG)))
+                    && !names_the_dead(instance.and_then(|instance| parent(&instance)).as_ref())
+            }
+            Kind::Fleet => {
+                let fleet = world.ec2.fleets.get(id);
+                ![OWNER_TAG, "gitlab-runner-parent-id"]
+                    .iter()
+                    .any(|tag| names_the_dead(fleet.and_then(|fleet| fleet.tags.get(*tag))))
             }
             Kind::Address => !names_the_dead(
                 world
                     .ec2
                     .addresses
                     .get(id)
-                    .and_then(|address| address.tags.get("lifecycle-reaper:owner")),
+                    .and_then(|address| address.tags.get(OWNER_TAG)),
             ),
         }
     }
@@ -307,6 +363,10 @@ fn is_there(world: &World, id: &str) -> bool {
             .get(id)
             .is_some_and(|request| matches!(request.state.as_str(), "open" | "active"))
         || ec2.addresses.contains_key(id)
+        || ec2
+            .fleets
+            .get(id)
+            .is_some_and(|fleet| fleet.state == "active")
 }
 
 /// When an instance ended, as far as EC2 tells: while it shuts down everybody can see that it has just ended.
@@ -325,25 +385,18 @@ pub fn used(world: &World, key_id: &str) -> bool {
         .spot_requests
         .values()
         .any(|request| request.state == "open" && request.key_name.as_ref() == Some(&key.name));
-    by_request || used_by_instance(world, key_id)
+    by_request || used_by_instance(world, key_id, world.now())
 }
 
-/// Between what a pass reads and what it deletes lie so many seconds at the most.
-const LONGEST_PASS: i64 = 60;
-
-fn used_by_instance(world: &World, key_id: &str) -> bool {
-    used_by_visible_instance(world, key_id, 0)
-}
-
-/// By an instance that was launched at least so many seconds ago.
-fn used_by_visible_instance(world: &World, key_id: &str, seconds: i64) -> bool {
+/// By an instance that was launched until then.
+fn used_by_instance(world: &World, key_id: &str, until: Time) -> bool {
     let Some(key) = world.ec2.key_pairs.get(key_id) else {
         return false;
     };
     world.ec2.instances.values().any(|instance| {
         instance.key_name.as_ref() == Some(&key.name)
             && instance.state != InstanceState::Terminated
-            && instance.launched + chrono::TimeDelta::seconds(seconds) <= world.now()
+            && instance.launched <= until
     })
 }
 

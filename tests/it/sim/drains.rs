@@ -10,6 +10,10 @@ use crate::fake_aws::cases::DOCUMENT;
 use crate::fake_aws::world::{Fate, World};
 use chrono::TimeDelta;
 
+/// A command so soon after the last one's end is hasty; so many in a row are a loop.
+const HASTE: i64 = 5;
+const HASTY_COMMANDS: u32 = 7;
+
 impl Checker {
     pub fn hook_is_ours(&self, truth: &mut Truth, world: &mut World, request: &Request) {
         let group = request.text("AutoScalingGroupName").unwrap_or_default();
@@ -55,9 +59,9 @@ impl Checker {
         let can_run_jobs = truth.lives(world, number) && !manager.stopped;
         let last_deliveries = self.script.settings.max_receive_count.is_some_and(|max| {
             truth
-                .deliveries_of
+                .receives_of
                 .get(&number)
-                .is_some_and(|count| count + 3 >= max)
+                .is_some_and(|count| count + 2 >= max)
         });
         let allowed = settings.drain == DrainMode::Off
             || !can_run_jobs
@@ -105,6 +109,21 @@ impl Checker {
                 world,
                 format!("a second command to manager {number} while one is in flight"),
             );
+        }
+        let ended = world
+            .ssm
+            .commands
+            .iter()
+            .filter(|command| command.instance_id == *id && command.document == DOCUMENT)
+            .filter_map(|command| Some(command.sent + command.fate.ends_after?))
+            .max();
+        let is_hasty = ended.is_some_and(|ended| now - ended < seconds(HASTE));
+        let manager = &mut truth.managers[number];
+        manager.hasty = if is_hasty { manager.hasty + 1 } else { 0 };
+        if manager.hasty > HASTY_COMMANDS {
+            let what =
+                format!("command after command to manager {number}, each at the end of the last");
+            truth.violate(6, world, what);
         }
         truth.managers[number].commands += 1;
         // What becomes of it is decided when it starts: until then jobs come and go, and the manager may die.
@@ -181,6 +200,10 @@ fn failing(failure: Failure) -> Fate {
             ..Fate::says("stopped")
         },
         Failure::UnknownStatus => Fate::ends("Vanished", "Vanished"),
+        Failure::HalfTruth => Fate {
+            output: Fate::says("stopped").output,
+            ..Fate::ends("TimedOut", "ExecutionTimedOut")
+        },
     };
     fate.after(seconds(5))
 }

@@ -29,7 +29,7 @@ pub fn script(seed: u64) -> Script {
         .unwrap_or(HOUR);
     let quiet_from = last_end + settings.limit() + 900;
     let rest = 2 * settings.grace + settings.worker_grace + 3 * trigger.sweep_every + 1800;
-    Script {
+    let mut script = Script {
         seed,
         strays: (0..rng.usize(0..=6)).map(|_| stray(rng)).collect(),
         noise: (0..rng.usize(0..=3)).map(|_| noise(rng)).collect(),
@@ -40,14 +40,17 @@ pub fn script(seed: u64) -> Script {
         groups,
         managers,
         trigger,
-    }
+        rarities: Rarities::default(),
+    };
+    super::rarities::add(&mut script);
+    script
 }
 
-fn chance(rng: &mut Rng, probability: f64) -> bool {
+pub fn chance(rng: &mut Rng, probability: f64) -> bool {
     rng.f64() < probability
 }
 
-fn pick<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
+pub fn pick<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.usize(..choices.len())]
 }
 
@@ -113,6 +116,9 @@ fn manager(
         stopped: stopped.filter(|(_, started)| end.is_none_or(|end| end.at > *started + 60)),
         end,
         old_command: chance(rng, 0.1).then(|| rng.i64(120..900)),
+        clock: 0,
+        owner_tags: false,
+        warm: None,
     }
 }
 
@@ -194,6 +200,7 @@ fn worker(rng: &mut Rng, boots: i64, until: i64) -> WorkerScript {
         removed: chance(rng, 0.5),
         keep: chance(rng, 0.06),
         protected: chance(rng, 0.05),
+        launch_fails: false,
     }
 }
 

@@ -4,12 +4,12 @@ use super::life::manager_id;
 use super::play::{HOOK, MessageKind, Play};
 use super::runs::Run;
 use super::trigger::Queued;
-use super::truth::{Truth, seconds};
+use super::truth::{Outgoing, Time, Truth, seconds};
 use crate::fake_aws::world::World;
 
 impl Play {
     /// A message was acknowledged (or a direct event answered well): it must be done, irrelevant or dead-lettered.
-    pub fn check_done(&mut self, kind: &MessageKind, body: &str, run: u64) {
+    pub fn check_done(&mut self, kind: &MessageKind, body: &str, run: u64, begun: Time) {
         if self.script.settings.mode_plan {
             return;
         }
@@ -39,7 +39,7 @@ impl Play {
                     );
                 }
                 if !buried && !carried_on {
-                    for problem in self.undone(&world, &truth, *number) {
+                    for problem in self.undone(&world, &truth, *number, begun) {
                         truth.violate(
                             4,
                             &mut world,
@@ -53,13 +53,18 @@ impl Play {
     }
 
     /// What is still to be done for one manager.
-    fn undone(&self, world: &World, truth: &Truth, number: usize) -> Vec<String> {
+    fn undone(&self, world: &World, truth: &Truth, number: usize, begun: Time) -> Vec<String> {
         let id = manager_id(number);
         if truth_hook_waits(world, truth, number) {
             return vec!["its hook still waits".into()];
         }
         if truth.lives(world, number) {
-            return vec![format!("{id} still lives")];
+            let is_warm = truth.managers[number].was_in_pool;
+            return if is_warm {
+                vec![]
+            } else {
+                vec![format!("{id} still lives")]
+            };
         }
         // What a lagging read hides, or what appears later, is the sweep's; so is a kind that is denied.
         if self.script.mishaps.rates.lag > 0.0 || self.script.mishaps.rates.denied.is_some() {
@@ -93,7 +98,33 @@ impl Play {
                     .is_some_and(|thing| !thing.kept)
         });
         left.map(|worker| format!("its worker {} still runs", worker.id))
+            .chain(self.left_by(world, truth, number, begun))
             .collect()
+    }
+
+    /// The function put a message on the dead-letter queue: it must be one that nobody can read, or one that a person
+    /// must look at.
+    pub fn check_burial(&mut self, message: &Outgoing) {
+        let queued = self.queue.iter().find(|queued| queued.body == message.body);
+        let kind = queued.map(|queued| &queued.kind);
+        let kind = kind.or_else(|| self.asked.get(&message.body)).cloned();
+        let no_group_is_missing = {
+            let world = self.aws.world();
+            let mut groups = self.script.groups.iter();
+            groups.all(|group| world.groups.contains_key(&group.name))
+        };
+        let needs_nobody = self.script.mishaps.rates.denied.is_none() && no_group_is_missing;
+        if needs_nobody
+            && kind
+                .as_ref()
+                .is_some_and(|kind| *kind != MessageKind::Unreadable)
+        {
+            let what = format!(
+                "run {} buries {kind:?}, and no person is needed",
+                message.run
+            );
+            self.violate(4, what);
+        }
     }
 
     /// The queue gave up on a message.
@@ -121,12 +152,19 @@ impl Play {
         if truth.disturbed.contains(&run.number) {
             return;
         }
-        let tasks = run.records.len().max(1)
-            + world
-                .groups
-                .values()
-                .map(|group| group.members.len())
-                .sum::<usize>();
+        let most = run.records.len().max(1) * self.script.settings.max_deletions;
+        for (operation, ids) in truth.deleted.remove(&run.number).unwrap_or_default() {
+            if ids.len() > most {
+                let count = ids.len();
+                let what = format!(
+                    "run {} deletes {count} by {operation}; {most} are the bound",
+                    run.number
+                );
+                truth.violate(6, &mut world, what);
+            }
+        }
+        let members = world.groups.values().map(|group| group.members.len()).sum();
+        let tasks = run.records.len().max(1) + run.members.max(members);
         let page_size = world.page_size;
         let pages = |items: usize| items.div_ceil(page_size).max(1);
         for (operation, count) in calls {
@@ -143,12 +181,25 @@ impl Play {
                 "DescribeAutoScalingGroups" => {
                     4 * run.records.len().max(1) * pages(world.groups.len())
                 }
-                // Twice, where the message turns out to be older than the termination that it meets.
-                "ListCommands" => (6 * tasks + 3) * pages(world.ssm.commands.len()),
-                "GetCommandInvocation" => 6 * tasks + 3,
-                "DescribeAutoScalingInstances"
-                | "DescribeLifecycleHooks"
-                | "DescribeScalingActivities" => 3 * tasks + 3,
+                // SSM lists fifty at the most.
+                "ListCommands" => {
+                    tasks * world.ssm.commands.len().div_ceil(page_size.min(50)).max(1)
+                }
+                "GetCommandInvocation" => tasks,
+                "DescribeAutoScalingInstances" => tasks,
+                // A plan by hand looks at the hooks of each group.
+                "DescribeLifecycleHooks" => tasks + truth.configured.len(),
+                "DescribeScalingActivities" => {
+                    let longest = world
+                        .groups
+                        .values()
+                        .map(|group| group.activities.len())
+                        .max();
+                    2 * tasks * pages(longest.unwrap_or(0))
+                }
+                "DescribeFleets" | "DescribeSpotFleetRequests" => {
+                    run.records.len().max(1) * pages(world.ec2.fleets.len())
+                }
                 "SendCommand" | "RecordLifecycleActionHeartbeat" => tasks,
                 "CompleteLifecycleAction" => 2 * tasks,
                 _ => continue,

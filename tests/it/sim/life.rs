@@ -62,6 +62,7 @@ impl Play {
             Happening::Job(number, worker) => self.begin_job(number, worker),
             Happening::Remove(number, worker) => self.remove(number, worker),
             Happening::Stop(number) => self.stop(number),
+            Happening::HasStopped(number) => self.has_stopped(number),
             Happening::Start(number) => self.start(number),
             Happening::SpotWarns(number) => self.spot_warns(number),
             Happening::End(number) => self.end(number),
@@ -69,6 +70,11 @@ impl Play {
             Happening::OtherHookCompletes(number) => self.complete_hook(number, OTHER_HOOK),
             Happening::ObserverLooks(number) => self.observer_looks(number),
             Happening::OldCommand(number) => self.old_command(number),
+            Happening::Fleet(index) => self.make_fleet(index),
+            Happening::Warms(number) => self.warms(number),
+            Happening::ReturnsFromPool(number) => self.return_from_pool(number),
+            Happening::EndsInPool(number) => self.end_in_pool(number),
+            Happening::ByHand(index) => self.ask_by_hand(index),
             other => unreachable!("{other:?} is not a part of life"),
         }
     }
@@ -145,13 +151,25 @@ impl Play {
         }
         let mut world = self.aws.world();
         world.remember();
-        world.instance_mut(&manager_id(number)).state = InstanceState::Stopped;
+        world.instance_mut(&manager_id(number)).state = InstanceState::Stopping;
         world.note(format!("manager {number} is stopped"));
         drop(world);
         let mut truth = self.truth();
         truth.managers[number].stopped = true;
         // Its jobs ended with it.
         truth.managers[number].jobs.clear();
+        drop(truth);
+        self.later(60, Happening::HasStopped(number));
+    }
+
+    fn has_stopped(&mut self, number: usize) {
+        let mut world = self.aws.world();
+        world.remember();
+        if let Some(instance) = world.ec2.instances.get_mut(&manager_id(number))
+            && instance.state == InstanceState::Stopping
+        {
+            instance.state = InstanceState::Stopped;
+        }
     }
 
     fn start(&mut self, number: usize) {
@@ -216,6 +234,26 @@ impl Play {
                 if let Some(group) = world.groups.get_mut(&group) {
                     group.members.remove(&manager_id(number));
                 }
+                let now = world.now();
+                let others = self
+                    .script
+                    .managers
+                    .iter()
+                    .enumerate()
+                    .any(|(other, manager)| {
+                        other != number
+                            && manager.group == self.script.managers[number].group
+                            && (self.start + seconds(manager.boots) >= now
+                                || world
+                                    .ec2
+                                    .instances
+                                    .get(&manager_id(other))
+                                    .is_some_and(|instance| !instance.state.is_ending()))
+                    });
+                if !others {
+                    world.groups.remove(&group);
+                    world.note(format!("the group {group} is deleted"));
+                }
             }
         }
     }
@@ -237,9 +275,10 @@ impl Play {
                     .and_then(|instance| instance.ended);
                 (
                     ended,
-                    world.groups[&group]
-                        .members
-                        .get(&id)
+                    world
+                        .groups
+                        .get(&group)
+                        .and_then(|group| group.members.get(&id))
                         .is_some_and(|member| member.proceeds_since.is_none()),
                 )
             };
@@ -289,6 +328,7 @@ impl Play {
         let group = self.script.groups[script.group].clone();
         let id = manager_id(number);
         let now = self.now();
+        let warm = self.next_pool(number).is_some();
         {
             let mut world = self.aws.world();
             world.remember();
@@ -302,6 +342,10 @@ impl Play {
             world.open_hook(&group.name, HOOK, &id, &token_of(number, HOOK));
             if group.other_hook.is_some() {
                 world.open_hook(&group.name, OTHER_HOOK, &id, &token_of(number, OTHER_HOOK));
+            }
+            if warm {
+                let group = world.groups.get_mut(&group.name).expect("managed");
+                group.to_pool.insert(id.clone());
             }
             world.note(format!("{} terminates manager {number}", group.name));
         }
@@ -324,9 +368,13 @@ impl Play {
             .name
             .clone();
         let (id, token) = (manager_id(number), token_of(number, HOOK));
-        let by_hook = messages::hook_message(&group, HOOK, &id, &token, now).to_string();
-        let by_event =
-            messages::lifecycle_event("TERMINATING", &group, HOOK, &id, &token, now).to_string();
+        let mut by_hook = messages::hook_message(&group, HOOK, &id, &token, now);
+        let mut by_event = messages::lifecycle_event("TERMINATING", &group, HOOK, &id, &token, now);
+        if self.next_pool(number).is_some() {
+            by_hook["Destination"] = "WarmPool".into();
+            by_event["detail"]["Destination"] = "WarmPool".into();
+        }
+        let (by_hook, by_event) = (by_hook.to_string(), by_event.to_string());
         let kind = MessageKind::Terminate(number);
         match end.route {
             Route::HookToQueue => self.send(by_hook, kind, end.duplicates),

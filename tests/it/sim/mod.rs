@@ -42,11 +42,16 @@ mod births;
 mod checker;
 mod drains;
 mod draw;
+mod fleets;
 mod judge;
 mod life;
 mod messages;
 mod mishaps;
+mod neighbours;
 mod play;
+mod pools;
+mod provable;
+mod rarities;
 mod rest;
 mod runs;
 mod script;
@@ -176,7 +181,7 @@ fn a_seed_replays_to_the_letter() {
     }
 }
 
-/// `make sim`, `make sim SEED=17`, `make sim SEEDS=500 FROM=100000`.
+/// `make sim`, `make sim SEED=17`, `make sim SEEDS=500 FROM=100000`; `SHRINK=0` shows a failing seed as it is.
 #[test]
 #[ignore = "minutes: make sim"]
 fn sim_many() {
@@ -190,7 +195,12 @@ fn sim_many() {
             );
             return;
         }
-        show(seed, &report);
+        if number("SHRINK") == Some(0) {
+            println!("{:?}", draw::script(seed));
+            print_timeline(&report);
+        } else {
+            show(seed, &report);
+        }
         panic!("seed {seed} breaks a promise");
     }
     let failures = play_many(

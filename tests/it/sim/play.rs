@@ -31,6 +31,8 @@ pub enum MessageKind {
     Unreadable,
     /// A lie about a manager: whatever becomes of it, nothing may be touched.
     Lie,
+    /// A person asks for the plan: nothing at all may be written.
+    Plan,
 }
 
 #[derive(Clone, Debug)]
@@ -48,6 +50,7 @@ pub enum Happening {
     Job(usize, usize),
     Remove(usize, usize),
     Stop(usize),
+    HasStopped(usize),
     Start(usize),
     SpotWarns(usize),
     End(usize),
@@ -55,6 +58,11 @@ pub enum Happening {
     OtherHookCompletes(usize),
     ObserverLooks(usize),
     OldCommand(usize),
+    Fleet(usize),
+    Warms(usize),
+    ReturnsFromPool(usize),
+    EndsInPool(usize),
+    ByHand(usize),
     CommandStarts {
         id: String,
         instance_id: String,
@@ -91,6 +99,10 @@ pub struct Play {
     pub passes: u64,
     /// What the last whole sweep answered.
     pub last_sweep: Option<serde_json::Value>,
+    /// What was invoked directly, so that it is known again when it comes back through the queue.
+    pub asked: BTreeMap<String, MessageKind>,
+    /// What could be proven an orphan at each sweep of the quiet, and for how many in a row.
+    pub provable: BTreeMap<String, u32>,
     /// Whether the report tells the whole timeline, though no promise was broken.
     pub tells_all: bool,
     serial: u64,
@@ -119,6 +131,7 @@ impl Play {
         set_variables(&aws, &script);
         let truth = Arc::new(Mutex::new(Truth {
             managers: managers(&script),
+            configured: super::setting::configured_groups(&script),
             ..Truth::default()
         }));
         aws.world().witness = Some(Box::new(Checker::new(truth.clone(), &script, start)));
@@ -134,12 +147,16 @@ impl Play {
             next_run: 0,
             passes: 0,
             last_sweep: None,
+            asked: BTreeMap::new(),
+            provable: BTreeMap::new(),
             tells_all: false,
             serial: 0,
         };
         play.let_things_go_wrong();
         play.schedule_lives();
         play.schedule_strays();
+        play.schedule_fleets();
+        play.schedule_neighbours();
         play.schedule_trigger();
         play
     }
@@ -179,6 +196,7 @@ impl Play {
         let quiet_from = self.start + seconds(self.script.quiet_from);
         let faults = mishaps.clone();
         let start = self.start;
+        let stale = self.script.clone();
         self.aws.world().draw = Some(Box::new(move |request, now, run| {
             let mut truth = truth.lock().unwrap_or_else(PoisonError::into_inner);
             truth.call_count += 1;
@@ -191,6 +209,9 @@ impl Play {
             let mut mishap =
                 faults.at_call(number, &request.operation, (now - start).num_seconds());
             disturb(&mut truth, &faults, run, now, &mut mishap);
+            if let Some(fault) = stale_page(&stale, request, number) {
+                mishap.fault.get_or_insert(fault);
+            }
             if let Some(fault) = &mishap.fault {
                 truth.hits.insert(number, fault.clone());
                 truth.disturbed.insert(run);
@@ -219,10 +240,16 @@ impl Play {
         loop {
             self.poll_runs();
             let next_happening = self.agenda.keys().next().map(|(time, _)| *time);
-            let next = [next_happening, self.next_trigger(), self.next_of_runs()]
-                .into_iter()
-                .flatten()
-                .min();
+            let by_itself = self.aws.world().next_launch();
+            let next = [
+                next_happening,
+                by_itself,
+                self.next_trigger(),
+                self.next_of_runs(),
+            ]
+            .into_iter()
+            .flatten()
+            .min();
             let Some(next) = next.filter(|next| *next <= end) else {
                 break;
             };
@@ -237,6 +264,7 @@ impl Play {
                 self.happen(happening);
             }
             self.notice_ends();
+            self.notice_pools();
             self.follow_up();
             self.trigger();
             if self.truth().violations.len() > 20 {
@@ -341,6 +369,16 @@ impl Play {
                 .collect(),
         }
     }
+}
+
+/// A page of all instances that leaves out a manager, where the script has such.
+fn stale_page(script: &Script, request: &crate::fake_aws::Request, number: usize) -> Option<Fault> {
+    let often = script.rarities.stale_pages? as usize;
+    let is_page_of_all = request.operation == "DescribeInstances" && request.filters().is_empty();
+    (is_page_of_all && number.is_multiple_of(often)).then(|| {
+        let manager = number / often % script.managers.len();
+        Fault::Omits(vec![super::life::manager_id(manager)])
+    })
 }
 
 /// Kills or freezes the run at the call that the script says.

@@ -1,10 +1,11 @@
 //! The checker at rest: nothing is left that the design's section 5 can prove, no hook waits, the queue is empty.
 
-use super::checker::used;
+use super::checker::{OWNER_TAG, used};
+use super::neighbours::WORKER_GROUP;
 use super::play::{HOOK, MessageKind, Play};
 use super::trigger::Queued;
 use super::truth::{Kind, Owner, Thing, Time, Truth, seconds};
-use crate::fake_aws::world::{Closing, World};
+use crate::fake_aws::world::{Closing, Fleet, World};
 
 /// Clocks of managers and of AWS may differ by less than this; births that are closer prove nothing.
 const CLOSE_BIRTHS: i64 = 90;
@@ -29,8 +30,13 @@ impl Play {
             problems.extend(self.unreported(&world, &truth));
         }
         // A lie about a healthy manager may stay, if it keeps nobody busy.
-        let is_late =
-            |message: &&Queued| message.kind != MessageKind::Lie || message.receives > 100;
+        // So may what a sweep has sent itself just now.
+        let lately = self.now() - seconds(960);
+        let is_late = |message: &&Queued| match message.kind {
+            MessageKind::Lie => message.receives > 100,
+            MessageKind::Sweep => message.receives > 0 || message.sent < lately,
+            _ => true,
+        };
         let late: Vec<String> = self
             .queue
             .iter()
@@ -67,7 +73,7 @@ impl Play {
             };
             // Late by faults, lost messages and sweeps only: how late depends on what went wrong.
             let calm = self.script.mishaps.are_none()
-                && truth.deliveries_of.contains_key(&number)
+                && truth.receives_of.contains_key(&number)
                 && manager
                     .noticed
                     .is_some_and(|noticed| noticed < action.opened + seconds(700));
@@ -101,15 +107,34 @@ impl Play {
                     ),
                 ));
             }
+            // Where no message came at all, each sweep looks after the hook, and none is lost.
+            let sweeps = seconds(self.script.trigger.sweep_every + 60);
+            let by_sweeps = self.script.mishaps.are_none() && !self.script.settings.mode_plan;
+            let outlives_sweeps = seconds(self.script.settings.heartbeat) > sweeps;
+            if by_sweeps && outlives_sweeps && closed.how == Closing::HeartbeatTimeout {
+                let what = format!("the hook of manager {number} ran out though sweeps ran");
+                problems.push((3, what));
+            }
+            if by_sweeps && proven.is_some_and(|proven| closed.at > proven + seconds(960) + sweeps)
+            {
+                let what = format!("the hook of manager {number} was proven drained and forgotten");
+                problems.push((3, what));
+            }
             if calm
-                && closed.how == Closing::HeartbeatTimeout
+                && matches!(
+                    closed.how,
+                    Closing::HeartbeatTimeout | Closing::GlobalTimeout
+                )
                 && manager
                     .noticed
                     .is_some_and(|noticed| noticed < closed.at - seconds(60))
             {
                 problems.push((
                     3,
-                    format!("the hook of manager {number} ran out for want of a heartbeat"),
+                    format!(
+                        "the hook of manager {number} ran out by itself: {:?}",
+                        closed.how
+                    ),
                 ));
             }
         }
@@ -156,6 +181,7 @@ impl Play {
         let expected = [
             ("workers", unproven_workers.count()),
             ("key-pairs", unproven_keys.count()),
+            ("worker-groups", self.unclaimed_workers(world, truth)),
         ];
         let told = |kind: &str| sweep["counts"][kind]["unknown"].as_u64().unwrap_or(0) as usize;
         expected
@@ -173,13 +199,27 @@ impl Play {
             .collect()
     }
 
+    /// Protected workers of a group whose managers are all gone, for long enough to be reported.
+    fn unclaimed_workers(&self, world: &World, truth: &Truth) -> usize {
+        let long_ago = world.now() - seconds(2 * self.script.trigger.sweep_every + 300);
+        let is_unclaimed = (0..truth.managers.len())
+            .filter(|number| self.script.managers[*number].group == 0)
+            .all(|number| {
+                let instance = world.ec2.instances.get(&truth.managers[number].id);
+                let ended = instance.map_or(truth.managers[number].ended, |manager| manager.ended);
+                ended.is_some_and(|ended| ended < long_ago)
+            });
+        let grace = seconds(self.script.settings.grace);
+        let workers = world.groups.get(WORKER_GROUP).into_iter();
+        workers
+            .flat_map(|group| &group.members)
+            .filter(|(_, member)| is_unclaimed && member.protected_from_scale_in)
+            .filter(|(id, _)| world.instance(id).launched + grace < long_ago)
+            .count()
+    }
+
     fn left_over(&self, world: &World, truth: &Truth) -> Vec<String> {
-        let evidence = Evidence {
-            play: self,
-            world,
-            oldest: truth.oldest_birth(world),
-            now: world.now(),
-        };
+        let evidence = Evidence::of(self, world, truth);
         let mut left = Vec::new();
         for instance in world
             .ec2
@@ -216,29 +256,51 @@ impl Play {
                 left.push(format!("the address {id} is left"));
             }
         }
+        for fleet in world.ec2.fleets.values() {
+            if truth
+                .thing(world, &fleet.id)
+                .is_some_and(|thing| evidence.fleet(fleet, &thing))
+            {
+                left.push(format!("the fleet {} is left", fleet.id));
+            }
+        }
+        left.extend(self.still_provable(world));
         left
     }
 }
 
 /// Section 5 once more, from the truth: what can be proven an orphan, whatever the function read.
-struct Evidence<'a> {
+pub struct Evidence<'a> {
     play: &'a Play,
     world: &'a World,
+    truth: &'a Truth,
     oldest: Option<Time>,
     now: Time,
 }
 
-impl Evidence<'_> {
+impl<'a> Evidence<'a> {
+    pub fn of(play: &'a Play, world: &'a World, truth: &'a Truth) -> Self {
+        Self {
+            play,
+            world,
+            truth,
+            oldest: truth.oldest_birth(world),
+            now: world.now(),
+        }
+    }
+
     fn denied(&self, kind: Kind) -> bool {
         let operations: &[&str] = match kind {
-            Kind::Worker => &[],
+            Kind::Worker => &["TerminateInstances"],
             Kind::Key => &[
                 "DescribeKeyPairs",
                 "DeleteKeyPair",
                 "DescribeSpotInstanceRequests",
+                "TerminateInstances",
             ],
+            Kind::Fleet => &["DescribeFleets"],
             Kind::Spot => &["DescribeSpotInstanceRequests", "CancelSpotInstanceRequests"],
-            Kind::Address => &["DescribeAddresses", "ReleaseAddress"],
+            Kind::Address => &["DescribeAddresses", "ReleaseAddress", "CreateTags"],
         };
         // The denial itself ends with the quiet, but a kind that was denied throughout has had less time.
         self.play
@@ -249,7 +311,7 @@ impl Evidence<'_> {
             .is_some_and(|denied| operations.contains(&denied))
     }
 
-    fn is_gone(&self, tag: Option<&String>) -> bool {
+    pub fn is_gone(&self, tag: Option<&String>) -> bool {
         tag.is_some_and(|tag| {
             let well_formed = crate::fake_aws::ec2_reads::well_formed_instance_id(tag);
             let listed = self
@@ -267,7 +329,7 @@ impl Evidence<'_> {
         })
     }
 
-    fn is_older_than_all(&self, born: Time) -> bool {
+    pub fn is_older_than_all(&self, born: Time) -> bool {
         self.oldest
             .is_none_or(|oldest| born + seconds(CLOSE_BIRTHS) < oldest)
     }
@@ -279,7 +341,7 @@ impl Evidence<'_> {
             < self.now
     }
 
-    fn may_go(&self, thing: &Thing) -> bool {
+    pub fn may_go(&self, thing: &Thing) -> bool {
         !thing.kept
             && !matches!(thing.owner, Owner::Foreign | Owner::Nobody)
             && self.is_ripe(thing)
@@ -303,12 +365,20 @@ impl Evidence<'_> {
         if thing.kind != kind || !self.may_go(thing) || !thing.named {
             return false;
         }
+        let owner = match kind {
+            Kind::Key => self.world.ec2.key_pairs[id].tags.get(OWNER_TAG),
+            _ => self.world.ec2.spot_requests[id].tags.get(OWNER_TAG),
+        };
+        let is_orphan = match owner {
+            Some(_) => self.is_gone(owner),
+            None => self.is_older_than_all(thing.born),
+        };
         if kind == Kind::Key {
             let name = &self.world.ec2.key_pairs[id].name;
             let of_active = self.world.ec2.spot_requests.values().any(|request| {
                 request.state == "active" && request.key_name.as_ref() == Some(name)
             });
-            return !used(self.world, id) && !of_active && self.is_older_than_all(thing.born);
+            return !used(self.world, id) && !of_active && is_orphan;
         }
         let request = &self.world.ec2.spot_requests[id];
         let alive = request.instance_id.as_ref().is_some_and(|id| {
@@ -318,7 +388,26 @@ impl Evidence<'_> {
                 .get(id)
                 .is_some_and(|instance| !instance.state.is_ending())
         });
-        request.state == "open" && !alive && self.is_older_than_all(thing.born)
+        request.state == "open" && !alive && is_orphan
+    }
+
+    /// By its tag; or by its instances, if there are some and all of them are workers of the gone.
+    fn fleet(&self, fleet: &Fleet, thing: &Thing) -> bool {
+        if fleet.state != "active" || !self.may_go(thing) {
+            return false;
+        }
+        let tags = [OWNER_TAG, "gitlab-runner-parent-id"];
+        if let Some(owner) = tags.iter().find_map(|tag| fleet.tags.get(*tag)) {
+            return self.is_gone(Some(owner));
+        }
+        let mut alive = fleet
+            .instances
+            .iter()
+            .filter_map(|id| self.world.ec2.instances.get(id))
+            .filter(|instance| !instance.state.is_ending())
+            .peekable();
+        alive.peek().is_some()
+            && alive.all(|instance| self.is_gone(instance.tags.get("gitlab-runner-parent-id")))
     }
 
     fn address(&self, id: &str, thing: &Thing) -> bool {
@@ -332,9 +421,12 @@ impl Evidence<'_> {
         let pool = self.play.script.settings.eip_tag
             && address.tags.get("pool").is_some_and(|value| value == "ci");
         let owner = address.tags.get("lifecycle-reaper:owner");
+        // One of the pool that a live manager moves is free for a moment only.
+        let is_theirs =
+            matches!(thing.owner, Owner::Manager(number) if self.truth.lives(self.world, number));
         match owner {
             Some(owner) => self.is_gone(Some(owner)),
-            None => pool,
+            None => pool && !is_theirs,
         }
     }
 }

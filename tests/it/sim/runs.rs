@@ -19,6 +19,9 @@ type Reply = Pin<Box<dyn Future<Output = Result<Value, String>>>>;
 /// One invocation of the function.
 pub struct Run {
     pub number: u64,
+    pub begun: Time,
+    /// Members of all groups when it began.
+    pub members: usize,
     pub deadline: Time,
     future: Reply,
     woken: Arc<Woken>,
@@ -74,11 +77,24 @@ impl Play {
         let woken = Woken::yes();
         let waker = Waker::from(woken.clone());
         self.passes += 1;
-        if direct.is_none() {
-            self.truth().queue_runs.insert(number);
+        match &direct {
+            None => drop(self.truth().queue_runs.insert(number)),
+            Some((_, MessageKind::Plan, _)) => drop(self.truth().silent_runs.insert(number)),
+            Some(_) => {}
         }
+        // What is irrelevant needs no call at all.
+        let is_irrelevant = |(_, _, kind): &(_, _, MessageKind)| *kind == MessageKind::Irrelevant;
+        if direct.is_none() && records.iter().all(is_irrelevant) {
+            self.truth().idle_runs.insert(number);
+        }
+        let members = {
+            let world = self.aws.world();
+            world.groups.values().map(|group| group.members.len()).sum()
+        };
         self.runs.push(Run {
             number,
+            begun: now,
+            members,
             deadline,
             future,
             woken,
@@ -208,7 +224,7 @@ impl Play {
                 if *kind == MessageKind::Sweep {
                     self.last_sweep = Some(value);
                 }
-                self.check_done(kind, body, run.number);
+                self.check_done(kind, body, run.number, run.begun);
             }
             (None, Err(fault)) => {
                 self.violate(
@@ -262,7 +278,7 @@ impl Play {
                 continue;
             };
             let message = self.queue.remove(index);
-            self.check_done(kind, &message.body, run.number);
+            self.check_done(kind, &message.body, run.number, run.begun);
             self.perhaps_deliver_again(message);
         }
     }

@@ -13,6 +13,7 @@ pub struct Script {
     pub noise: Vec<Noise>,
     pub trigger: TriggerScript,
     pub mishaps: Mishaps,
+    pub rarities: Rarities,
     /// From here on nothing goes wrong any more.
     pub quiet_from: i64,
     /// Here the world is at rest.
@@ -73,6 +74,32 @@ pub struct ManagerScript {
     pub end: Option<End>,
     /// Somebody ran the drain document by hand long before.
     pub old_command: Option<i64>,
+    /// Its own clock, which makes the times in names, is off by so much.
+    pub clock: i64,
+    /// Its keys and spot requests bear the owner tag from their birth.
+    pub owner_tags: bool,
+    /// Its group's scale-in puts it into the warm pool.
+    pub warm: Option<Warm>,
+}
+
+/// A stay in the warm pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Warm {
+    /// The pool keeps its instances running.
+    pub running: bool,
+    pub then: AfterWarm,
+}
+
+/// What becomes of an instance in the warm pool, after so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterWarm {
+    Stays,
+    /// It is taken back into service.
+    Returns(i64),
+    /// It is taken back, and terminated for good so long after that.
+    ReturnsAndEnds(i64, i64),
+    /// The pool itself terminates it.
+    Ends(i64),
 }
 
 /// How the SSM agent and the document on a manager behave.
@@ -104,6 +131,8 @@ pub enum Failure {
     Silent,
     Babble,
     UnknownStatus,
+    /// It was cut off after it had printed the line, while the jobs run on.
+    HalfTruth,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +184,8 @@ pub struct WorkerScript {
     pub removed: bool,
     pub keep: bool,
     pub protected: bool,
+    /// EC2 has no room for it: a key is made, and nothing is ever launched with it.
+    pub launch_fails: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +239,12 @@ pub enum StrayKind {
     ForeignAddress,
     ServiceAddress,
     PoolAddress,
+    KeptAddress,
+    KeptSpotRequest,
+    /// Another executor's, whose name ends like ours: ours only if the token were.
+    AmbiguousKey,
+    AmbiguousWorker,
+    AmbiguousSpotRequest,
 }
 
 /// A message or an event that leads to nothing, or is broken.
@@ -248,4 +285,61 @@ pub struct TriggerScript {
     pub sweep_every: i64,
     /// The function's clock is off by so much.
     pub skew: i64,
+}
+
+/// What only some deployments have. Drawn by a stream of its own, so that the rest of a seed stays what it was.
+#[derive(Clone, Debug, Default)]
+pub struct Rarities {
+    /// `REAP` names fleets where there are some.
+    pub fleets: Vec<FleetScript>,
+    /// A group of docker-autoscaler workers beside the first group: each one's age, and whether it is protected.
+    pub worker_group: Vec<(i64, bool)>,
+    /// `RUNNER_TOKENS` lists the tokens that contain a dash.
+    pub lists_tokens: bool,
+    pub stranger: Option<Stranger>,
+    pub by_hand: Vec<(i64, ByHand)>,
+    /// One `DescribeInstances` of so many leaves a manager out.
+    pub stale_pages: Option<u32>,
+}
+
+/// A live manager that no configured group has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stranger {
+    /// Born so long before the beginning.
+    pub age: i64,
+    /// It is of a group that the configuration misspells; else its tagged worker bears a name of ours.
+    pub misspelt: bool,
+}
+
+/// What a person asks of the function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByHand {
+    Plan,
+    Sweep,
+    /// Of the manager with this number, dead or alive.
+    Reap(usize),
+}
+
+/// An EC2 fleet, or a spot fleet request.
+#[derive(Clone, Debug)]
+pub struct FleetScript {
+    pub owner: FleetOwner,
+    /// The tag on the fleet itself that names its manager.
+    pub tag: Option<&'static str>,
+    pub is_spot_fleet: bool,
+    /// It replaces what ends.
+    pub maintains: bool,
+    pub instances: usize,
+    /// Beside its own, one worker of a manager that is long gone.
+    pub mixed: bool,
+    pub kept: bool,
+    /// So long after its manager's boot, or before the beginning.
+    pub at: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FleetOwner {
+    Manager(usize),
+    LongGone,
+    Foreign,
 }

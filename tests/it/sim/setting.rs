@@ -1,5 +1,6 @@
 //! The setting of a play: the world before anything happens, and the function's variables.
 
+use super::neighbours::{MISSPELT, WORKER_GROUP};
 use super::play::{HOOK, OTHER_HOOK};
 use super::script::{Agent, DrainMode, ManagerScript, Script, Settings};
 use super::truth::{Manager, seconds};
@@ -20,6 +21,8 @@ pub fn managers(script: &Script) -> Vec<Manager> {
         ended: None,
         warned_by_spot: false,
         stopped: false,
+        was_in_pool: false,
+        hasty: 0,
         commands: 0,
         noticed: None,
     };
@@ -65,14 +68,34 @@ pub fn build_world(script: &Script, clock: Clock) -> World {
     world
 }
 
+/// The groups of the configuration: a misspelt one is beside ours.
+pub fn configured_groups(script: &Script) -> Vec<String> {
+    let ours = script.groups.iter().map(|group| group.name.clone());
+    let misspelt = script
+        .rarities
+        .stranger
+        .is_some_and(|stranger| stranger.misspelt);
+    ours.chain(misspelt.then(|| MISSPELT.to_owned())).collect()
+}
+
 pub fn set_variables(aws: &FakeAws, script: &Script) {
     let settings = &script.settings;
-    let groups: Vec<&str> = script
-        .groups
-        .iter()
-        .map(|group| group.name.as_str())
-        .collect();
-    aws.set("AUTO_SCALING_GROUPS", &groups.join(","));
+    aws.set("AUTO_SCALING_GROUPS", &configured_groups(script).join(","));
+    let (rarities, mut kinds) = (
+        &script.rarities,
+        vec!["workers", "spot-requests", "key-pairs", "addresses"],
+    );
+    if !rarities.worker_group.is_empty() {
+        let pair = format!("{}={WORKER_GROUP}", script.groups[0].name);
+        aws.set("WORKER_GROUPS", &pair);
+    }
+    if !rarities.fleets.is_empty() {
+        kinds.push("fleets");
+        aws.set("REAP", &kinds.join(","));
+    }
+    if rarities.lists_tokens {
+        aws.set("RUNNER_TOKENS", "x-9,g-1x");
+    }
     aws.set("LIFECYCLE_HOOKS", HOOK);
     aws.set("EXECUTOR_NAME", EXECUTOR);
     aws.set(

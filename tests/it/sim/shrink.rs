@@ -70,6 +70,11 @@ fn candidates(script: &Script) -> Vec<Script> {
     add(&|script| drop(script.managers.pop()));
     add(&|script| script.strays.clear());
     add(&|script| script.noise.clear());
+    add(&|script| script.rarities.fleets.clear());
+    add(&|script| script.rarities.worker_group.clear());
+    add(&|script| script.rarities.stranger = None);
+    add(&|script| script.rarities.by_hand.clear());
+    add(&|script| script.rarities.stale_pages = None);
     add(&|script| script.mishaps.rates.kill = 0.0);
     add(&|script| script.mishaps.rates.freeze = 0.0);
     add(&|script| script.mishaps.rates.lag = 0.0);
@@ -124,6 +129,9 @@ fn manager_candidates(
     add(&|script| script.managers[index].stopped = None);
     add(&|script| script.managers[index].old_command = None);
     add(&|script| script.managers[index].end = None);
+    add(&|script| script.managers[index].warm = None);
+    add(&|script| script.managers[index].clock = 0);
+    add(&|script| script.managers[index].owner_tags = false);
     for worker in 0..manager.workers.len() {
         add(&|script| {
             script.managers[index].workers.remove(worker);

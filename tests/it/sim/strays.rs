@@ -99,6 +99,36 @@ impl Play {
                 born,
                 Owner::Foreign,
             ),
+            KeptAddress => {
+                self.stray_address(
+                    index,
+                    born,
+                    &[
+                        ("lifecycle-reaper:owner", LONG_GONE),
+                        ("lifecycle-reaper:keep", ""),
+                    ],
+                    Owner::LongGone,
+                    false,
+                );
+            }
+            KeptSpotRequest => {
+                self.stray_spot(index, &named, born, Owner::LongGone);
+                self.keep_spot(index);
+            }
+            AmbiguousKey => {
+                self.stray_key(&ambiguous(born, index), born, Owner::Foreign, false, false);
+            }
+            AmbiguousWorker => self.stray_worker(
+                index,
+                born,
+                None,
+                &ambiguous(born, index),
+                Owner::Foreign,
+                |_| {},
+            ),
+            AmbiguousSpotRequest => {
+                self.stray_spot(index, &ambiguous(born, index), born, Owner::Foreign);
+            }
             AddressOfLongGone => self.stray_address(
                 index,
                 born,
@@ -227,6 +257,17 @@ impl Play {
         );
     }
 
+    fn keep_spot(&mut self, index: usize) {
+        let id = format!("sir-stray{index:03}");
+        let mut world = self.aws.world();
+        let request = world.ec2.spot_requests.get_mut(&id).expect("just put");
+        request
+            .tags
+            .insert("lifecycle-reaper:keep".into(), "yes".into());
+        drop(world);
+        self.truth().things.get_mut(&id).expect("just put").kept = true;
+    }
+
     fn stray_address(
         &mut self,
         index: usize,
@@ -240,7 +281,8 @@ impl Play {
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
             .collect();
-        self.put_address(&id, tags, owner, false);
+        let kept = tags.contains_key("lifecycle-reaper:keep");
+        self.put_address(&id, tags, owner, kept);
         let mut world = self.aws.world();
         world
             .ec2
@@ -335,6 +377,11 @@ fn lie_about(kind: NoiseKind, group: &str, number: usize, token: &str, now: Time
         _ => messages::hook_message(group, HOOK, &id, token, now),
     }
     .to_string()
+}
+
+/// Executor `gpu-ci-linux` with the token `t`, or ours with the token `t-gpu`: nobody can tell.
+fn ambiguous(born: Time, index: usize) -> String {
+    machine_name("t-gpu", EXECUTOR, born, index as u32)
 }
 
 /// Names that contain ours, begin or end with it, or differ by a letter's case: other environments' keys.

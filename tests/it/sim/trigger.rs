@@ -98,6 +98,7 @@ impl Play {
             let kind = self.kind_of(&message.body);
             self.enqueue(message.body, kind, message.delay);
         } else if message.queue == DEAD_LETTER_QUEUE {
+            self.check_burial(&message);
             self.truth().buried.insert(message.body);
         }
     }
@@ -106,6 +107,9 @@ impl Play {
     fn kind_of(&self, body: &str) -> MessageKind {
         if body.contains("Scheduled Event") || body.contains("\"sweep\"") {
             return MessageKind::Sweep;
+        }
+        if let Some(kind) = self.asked.get(body) {
+            return kind.clone();
         }
         let named = self
             .truth()
@@ -180,8 +184,9 @@ impl Play {
                     message.kind.clone(),
                 ));
             }
-            for (_, _, kind) in &records {
-                self.notice(kind);
+            for (_, receipt, kind) in &records {
+                let receives = receipt.rsplit('#').next().and_then(|n| n.parse().ok());
+                self.notice(kind, receives.unwrap_or(1));
             }
             self.begin(
                 number,
@@ -211,12 +216,13 @@ impl Play {
         }
     }
 
-    fn notice(&mut self, kind: &MessageKind) {
+    fn notice(&mut self, kind: &MessageKind, receives: u32) {
         let now = self.now();
         if let MessageKind::Terminate(number) = kind {
             let mut truth = self.truth();
             truth.managers[*number].noticed.get_or_insert(now);
-            *truth.deliveries_of.entry(*number).or_default() += 1;
+            let most = truth.receives_of.entry(*number).or_default();
+            *most = receives.max(*most);
         }
     }
 
@@ -230,11 +236,15 @@ impl Play {
             self.aws.world().note("a sweep is lost");
             return;
         }
+        if quiet {
+            self.follow_provable();
+        }
         self.invoke_directly(messages::scheduled(now).to_string(), MessageKind::Sweep, 1);
     }
 
     pub fn invoke_directly(&mut self, body: String, kind: MessageKind, attempt: u8) {
-        self.notice(&kind);
+        self.notice(&kind, 1);
+        self.asked.insert(body.clone(), kind.clone());
         self.next_run += 1;
         let number = self.next_run;
         self.begin(
@@ -308,14 +318,15 @@ impl Play {
             ..fate
         };
         let ends = command.fate.ends_after.map(|after| command.sent + after);
-        let proves = ["stopped", "aborted", "nothing-to-drain"]
-            .iter()
-            .any(|word| {
-                command
-                    .fate
-                    .output
-                    .starts_with(&format!("lifecycle-reaper: {word}"))
-            });
+        let proves = command.fate.status == "Success"
+            && ["stopped", "aborted", "nothing-to-drain"]
+                .iter()
+                .any(|word| {
+                    command
+                        .fate
+                        .output
+                        .starts_with(&format!("lifecycle-reaper: {word}"))
+                });
         drop(world);
         if let (true, Some(ends)) = (proves, ends) {
             self.truth().proven.entry(number).or_insert(ends);

@@ -26,6 +26,7 @@ pub enum Kind {
     Key,
     Spot,
     Address,
+    Fleet,
 }
 
 #[derive(Clone, Debug)]
@@ -54,6 +55,9 @@ pub struct Manager {
     pub ended: Option<Time>,
     pub warned_by_spot: bool,
     pub stopped: bool,
+    pub was_in_pool: bool,
+    /// How many commands in a row were sent within seconds of the last one's end.
+    pub hasty: u32,
     pub commands: u32,
     /// The first time that a run was given this manager's termination, or a sweep ran while it waited.
     pub noticed: Option<Time>,
@@ -98,6 +102,8 @@ pub struct Outgoing {
 #[derive(Debug, Default)]
 pub struct Truth {
     pub managers: Vec<Manager>,
+    /// The groups that the function is told to manage.
+    pub configured: Vec<String>,
     pub things: BTreeMap<String, Thing>,
     pub violations: Vec<Violation>,
     pub outbox: Vec<Outgoing>,
@@ -118,11 +124,22 @@ pub struct Truth {
     pub freezes: Vec<(u64, Time)>,
     /// Runs that were hit by a fault, a kill or a freeze.
     pub disturbed: BTreeSet<u64>,
-    pub deliveries_of: BTreeMap<usize, u32>,
+    /// The most receives of one message of a manager's termination.
+    pub receives_of: BTreeMap<usize, u32>,
     /// When a command proved a manager drained.
     pub proven: BTreeMap<usize, Time>,
     /// Runs that the queue triggered.
     pub queue_runs: BTreeSet<u64>,
+    /// Runs that have nothing to do with AWS.
+    pub idle_runs: BTreeSet<u64>,
+    /// Runs that may write nothing.
+    pub silent_runs: BTreeSet<u64>,
+    /// Since when an address is free, though the manager that it belongs to may live.
+    pub free_since: BTreeMap<String, Time>,
+    /// What each run deleted, by operation.
+    pub deleted: BTreeMap<u64, BTreeMap<String, BTreeSet<String>>>,
+    /// When each run first read the instances.
+    pub read_instances: BTreeMap<u64, Time>,
 }
 
 impl Truth {
@@ -146,6 +163,19 @@ impl Truth {
             return Some(thing.clone());
         }
         let instance = world.ec2.instances.get(id)?;
+        let by_fleet = world
+            .ec2
+            .fleets
+            .values()
+            .find(|fleet| fleet.instances.iter().any(|started| started == id));
+        if let Some(fleet) = by_fleet.and_then(|fleet| self.things.get(&fleet.id)) {
+            return Some(Thing {
+                kind: Kind::Worker,
+                kept: false,
+                named: false,
+                ..fleet.clone()
+            });
+        }
         let request = self.things.get(instance.spot_request_id.as_ref()?)?;
         // Its name is the request's, and its age counts from there.
         Some(Thing {
@@ -170,17 +200,47 @@ impl Truth {
             .is_some_and(|instance| instance.state.is_ending())
     }
 
-    /// The birth of the oldest manager that lives.
+    /// The birth of the oldest manager that lives. The beginning of time, where a name in the configuration that no
+    /// group has may be a misspelt one, and an instance of another group may be a manager of the one that was meant.
     pub fn oldest_birth(&self, world: &World) -> Option<Time> {
-        (0..self.managers.len())
+        if may_be_misspelt(world, &self.configured) {
+            return Some(Time::MIN_UTC);
+        }
+        let of_ours = (0..self.managers.len())
             .filter(|number| self.lives(world, *number))
-            .filter_map(|number| self.managers[number].born)
-            .min()
+            .filter_map(|number| self.managers[number].born);
+        let stranger = world.ec2.instances.get(super::neighbours::STRANGER);
+        let of_others = stranger
+            .filter(|_| {
+                !self
+                    .configured
+                    .iter()
+                    .any(|group| group == super::neighbours::MISSPELT)
+            })
+            .and_then(|stranger| stranger.attached);
+        of_ours.chain(of_others).min()
     }
 
     pub fn busy_run(&self, run: u64) -> usize {
         self.calls.get(&run).map_or(0, |calls| calls.values().sum())
     }
+}
+
+fn may_be_misspelt(world: &World, configured: &[String]) -> bool {
+    let group_of = |instance: &Instance| instance.tags.get("aws:autoscaling:groupName").cloned();
+    let is_unknown = |group: &&String| {
+        !world.groups.contains_key(*group)
+            && !world
+                .ec2
+                .instances
+                .values()
+                .any(|instance| group_of(instance).as_ref() == Some(*group))
+    };
+    let is_elsewhere = |instance: &Instance| {
+        is_live(instance) && group_of(instance).is_some_and(|group| !configured.contains(&group))
+    };
+    configured.iter().any(|group| is_unknown(&group))
+        && world.ec2.instances.values().any(is_elsewhere)
 }
 
 pub fn is_live(instance: &Instance) -> bool {
