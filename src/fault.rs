@@ -37,8 +37,10 @@ pub struct Fault {
 
 /// What stands for a code where an error answer has none, before the status.
 const HTTP: &str = "HTTP";
-/// The longest message that is kept: some of EC2's carry kilobytes of encoded detail.
-const MESSAGE_CHARS: usize = 300;
+/// The longest message that is kept.
+const MESSAGE_CHARS: usize = 480;
+/// After this a message of EC2's goes on with kilobytes that only `DecodeAuthorizationMessage` can read.
+const ENCODED: &str = "Encoded authorization failure message";
 
 const GONE: &[&str] = &[
     "InvalidInstanceID.NotFound",
@@ -268,7 +270,8 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 fn shortened(message: &str) -> String {
-    let mut short: String = message.chars().take(MESSAGE_CHARS).collect();
+    let readable = message.split(ENCODED).next().unwrap_or_default();
+    let mut short: String = readable.chars().take(MESSAGE_CHARS).collect();
     if short.len() < message.len() {
         short.push('…');
     }

@@ -23,6 +23,9 @@ use tracing_subscriber::{
 /// CloudWatch takes more, people don't.
 const LONGEST_LINE: usize = 2048;
 
+/// The function's own binary, whose lines are ours as well.
+const BOOTSTRAP: &str = "bootstrap";
+
 /// The variables that set the level, ours before Lambda's own.
 pub const LEVEL_VARIABLES: [&str; 2] = ["LOG_LEVEL", "AWS_LAMBDA_LOG_LEVEL"];
 
@@ -39,6 +42,7 @@ where
     let ours = Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target(env!("CARGO_CRATE_NAME"), level)
+        .with_target(BOOTSTRAP, level)
         .with_target(metrics::TARGET, LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer()
         .json()

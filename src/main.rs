@@ -6,6 +6,7 @@ use lifecycle_reaper::{
     config::{Config, Mode},
     handler::{Handler, Invocation},
     log,
+    names::ExecutorName,
 };
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -48,7 +49,12 @@ async fn main() -> Result<(), Error> {
         version = env!("CARGO_PKG_VERSION"),
         writes,
         groups = config.groups.join(","),
+        hooks = config.hooks.join(","),
+        executor = config.executor.as_ref().map(ExecutorName::as_str),
         kinds = config.kinds.join(","),
+        drain_timeout_seconds = config.drain_timeout.num_seconds(),
+        grace_seconds = config.grace.num_seconds(),
+        max_deliveries = config.max_receive_count,
         "started"
     );
     let handler = Handler::new(config, Aws::new(from_environment(&variables)));

@@ -103,6 +103,8 @@ fn pass(task: &Task, delivery: &Delivery, report: &Report, cost: Cost, now: Time
     ];
     if matches!(task, Task::Sweep { .. }) {
         metrics.push(count("Sweeps", 1));
+        metrics.push(count("ManagersWaiting", report.waiting.len()));
+        metrics.push(count("WaitingWithoutHook", report.without_hook));
     }
     if report.outcome != Outcome::Done {
         metrics.push(age(delivery, now));

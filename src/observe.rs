@@ -56,6 +56,7 @@ pub async fn manager(
         hooks,
         instance,
         command: Command::NotRead,
+        requested: None,
         began: Began::NotTold,
     };
     let needs_command = needs_command(task, &view, config);
@@ -65,6 +66,7 @@ pub async fn manager(
     if let (Drain::Ssm { document }, true) = (&config.drain, needs_command) {
         let since = since_when(task, delivery, &view) - BEFORE_FIRST_SEEN;
         let newest = aws.drain_command(document, id, since).await;
+        view.requested = newest.requested();
         view.command = as_evidence(&newest, task, delivery, &view);
         // An answer is about to end the drain: it must be an answer to this termination.
         if matches!(view.command, Command::Answered(..)) && view.began == Began::NotTold {

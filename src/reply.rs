@@ -49,6 +49,7 @@ pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time,
     let (api_calls, throttles) = (cost.api_calls, cost.throttles);
     let deleted: usize = report.results.deleted.values().sum();
     let age_seconds = delivery.age(now).num_seconds();
+    let (count, max_count) = (delivery.count, delivery.max_count);
     let (outcome, reason) = (report.outcome.word(), report.reason.as_str());
     match &report.outcome {
         Outcome::Done => tracing::info!(
@@ -56,6 +57,8 @@ pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time,
             outcome,
             deleted,
             age_seconds,
+            delivery = count,
+            max_deliveries = max_count,
             api_calls,
             throttles,
             "outcome: done: {reason}"
@@ -67,6 +70,8 @@ pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time,
                 outcome,
                 deleted,
                 age_seconds,
+                delivery = count,
+                max_deliveries = max_count,
                 api_calls,
                 throttles,
                 again_seconds,
@@ -79,6 +84,8 @@ pub fn log_outcome(task: &Task, delivery: &Delivery, report: &Report, now: Time,
                 outcome,
                 deleted,
                 age_seconds,
+                delivery = count,
+                max_deliveries = max_count,
                 api_calls,
                 throttles,
                 aws_code = fault.code,

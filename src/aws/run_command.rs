@@ -39,6 +39,11 @@ pub struct Evidential<'a> {
 }
 
 impl NewestCommand {
+    /// When it was requested.
+    pub fn requested(&self) -> Option<Time> {
+        self.request.as_ref().map(|(requested, _)| *requested)
+    }
+
     /// The command as far as it is evidence: one that ended counts only if it is, one in flight always does.
     pub fn as_evidence(&self, evidential: Evidential<'_>) -> Command {
         let is_evidence = self.request.as_ref().is_none_or(|(requested, id)| {

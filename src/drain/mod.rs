@@ -195,6 +195,7 @@ fn while_waiting(
         return Next::Release(Release::Drained(*answer, facts.clone()));
     }
     if let Some(late) = late {
+        let late = format!("{late}; {}", view.command.in_words());
         return Next::Release(Release::Deadline(late));
     }
     if action == Action::Unknown {
@@ -218,15 +219,32 @@ fn while_waiting(
         Command::Answered(answer, facts) => {
             Next::Send(format!("the drain document says {} {facts}", answer.word()))
         }
-        Command::Ended { status } => Next::Send(format!(
-            "the drain command ended without an answer: {status}"
-        )),
-        Command::InFlight { status } => Next::Hold(format!("drain already running: {status}")),
+        Command::Ended { .. } => Next::Send(view.command.in_words()),
+        Command::InFlight { status } => {
+            let is_taken = ["InProgress", "Cancelling"]
+                .iter()
+                .any(|word| status.starts_with(word));
+            Next::Hold(if is_taken {
+                format!("drain already running: {status}")
+            } else {
+                format!("the agent has not taken the drain command yet: {status}")
+            })
+        }
         Command::Unreadable(fault) => {
             Next::Hold(format!("a drain command may be in flight: {fault}"))
         }
         Command::NotRead => Next::Hold("the drain commands were not looked at".into()),
     }
+}
+
+/// Whether the manager of a group of ours waits in a hook, and the group has none of ours: another team's, or
+/// `LIFECYCLE_HOOKS` names the wrong ones.
+pub fn is_without_hook(view: &ManagerView, config: &Config) -> bool {
+    view.stage() == Stage::Waiting
+        && view.hooks.as_ref().is_ok_and(Vec::is_empty)
+        && view
+            .in_group()
+            .is_some_and(|place| config.groups.contains(&place.group))
 }
 
 /// A wake for an instance whose hook doesn't wait: usually nothing, a drain at once where spot takes it back.
@@ -247,12 +265,14 @@ fn without_hook(change: &Change, view: &ManagerView, config: &Config) -> Option<
     if !config.groups.contains(&lifecycle.group) {
         return Some(Next::Leave("its group is not one of ours".into()));
     }
+    if is_without_hook(view, config) {
+        return Some(Next::Leave(format!(
+            "it waits in a hook, and its group {} has none of LIFECYCLE_HOOKS",
+            lifecycle.group
+        )));
+    }
     if view.stage() == Stage::Waiting {
-        return view
-            .hooks
-            .as_ref()
-            .is_ok_and(Vec::is_empty)
-            .then(|| Next::Leave("it waits for another team's hook".into()));
+        return None;
     }
     let drains = matches!(config.drain, Drain::Ssm { .. });
     let idle = matches!(view.command, Command::None | Command::Ended { .. });

@@ -131,9 +131,11 @@ fn lifecycle(detail: &Map<String, Value>, time: Option<Time>, config: &Config) -
     let group = managed_group(detail, config)?;
     let hook = required(detail, "LifecycleHookName")?;
     if !config.hooks.iter().any(|h| h == hook) {
+        let manager = text(detail, "EC2InstanceId").unwrap_or_default();
         return Err(Event::Ignored(format!(
-            "the hook {} is not ours",
-            short(hook)
+            "the hook {} is not ours, the manager {} waits in it",
+            short(hook),
+            short(manager)
         )));
     }
     let task = Task::Terminate {

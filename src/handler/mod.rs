@@ -197,7 +197,7 @@ impl Handler {
         let call = self.aws.bury(url, &dead);
         match self.in_time(clock, "SendMessage", call).await {
             Ok(()) => {
-                tracing::info!(message_id, "on the dead-letter queue: {reason}");
+                tracing::warn!(message_id, "on the dead-letter queue: {reason}");
                 true
             }
             Err(fault) => {

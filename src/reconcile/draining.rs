@@ -19,7 +19,7 @@ impl Pass<'_> {
         let Some(plan) = plan_drain(self.task, self.delivery, view, next, self.config, now) else {
             return Report::new(Outcome::Done, "the task is about no manager");
         };
-        let reason = reason_of(&plan.next);
+        let reason = reason_of(&plan.next, view);
         log_plan(&plan, view, self.delivery, &reason, now);
         if self.config.mode == Mode::Plan {
             let age = self.delivery.age(now);
@@ -41,13 +41,17 @@ impl Pass<'_> {
                 after: self.delivery.age(now),
             });
         }
+        report.results.faults = faults.into_iter().chain(unread(view).cloned()).collect();
         report
     }
 }
 
-fn reason_of(next: &Next) -> String {
+fn reason_of(next: &Next, view: &ManagerView) -> String {
     match next {
         Next::Reap => "reap".into(),
+        Next::AwaitGone if view.instance.is_err() => {
+            "no hook waits, and EC2 could not be asked whether the manager is gone".into()
+        }
         Next::AwaitGone => {
             "no hook waits, but EC2 says that the manager lives: waiting until it is gone".into()
         }
@@ -65,8 +69,13 @@ fn log_plan(plan: &DrainPlan, view: &ManagerView, delivery: &Delivery, reason: &
         Err(_) => "unknown",
     };
     let seconds_left = (plan.deadline.at - now).num_seconds();
+    let is_sent_in_vain = matches!(
+        (&plan.next, &view.command),
+        (Next::Send(_), Command::Ended { .. })
+    );
     let loud = matches!(&plan.next, Next::Release(why) if why.is_loud())
-        || (plan.next == Next::AwaitGone && seconds_left < 0);
+        || (plan.next == Next::AwaitGone && seconds_left < 0)
+        || is_sent_in_vain;
     if loud {
         tracing::warn!(
             instance_id = %plan.manager, group = plan.group, lifecycle, state, delivery = delivery.count,
@@ -78,19 +87,24 @@ fn log_plan(plan: &DrainPlan, view: &ManagerView, delivery: &Delivery, reason: &
             deadline_seconds = seconds_left, deadline_bound_by = plan.deadline.bound_by, "planned: {reason}",
         );
     }
-    for fault in [
+    for fault in unread(view) {
+        tracing::error!(instance_id = %plan.manager, aws_code = fault.code, %fault, "not read");
+    }
+}
+
+/// What could not be read of a manager.
+fn unread(view: &ManagerView) -> impl Iterator<Item = &Fault> {
+    let command = match &view.command {
+        Command::Unreadable(fault) => Some(fault),
+        _ => None,
+    };
+    let faults = [
         view.lifecycle.as_ref().err(),
         view.hooks.as_ref().err(),
         view.instance.as_ref().err(),
-    ]
-    .into_iter()
-    .flatten()
-    {
-        tracing::error!(instance_id = %plan.manager, aws_code = fault.code, %fault, "not read");
-    }
-    if let Command::Unreadable(fault) = &view.command {
-        tracing::error!(instance_id = %plan.manager, aws_code = fault.code, %fault, "not read");
-    }
+        command,
+    ];
+    faults.into_iter().flatten()
 }
 
 /// What comes after a drain step, given what failed.

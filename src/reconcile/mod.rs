@@ -27,6 +27,8 @@ use futures_util::{
 
 /// A message and the activities of its group are told by two clocks.
 const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
+/// The drain document waits for its jobs longer than this: what ended sooner failed, or found another copy at work.
+const SHORTEST_DRAIN: TimeDelta = TimeDelta::minutes(3);
 /// A sweep that continues for longer leaves the rest to the next one: sweeps must not pile up on the queue.
 const LONGEST_SWEEP: TimeDelta = TimeDelta::hours(12);
 /// So much longer than the grace period a sweep comes again that deletes nothing.
@@ -66,8 +68,8 @@ pub async fn pass(aws: &Aws, config: &Config, task: &Task, delivery: &Delivery) 
 }
 
 /// A pass that found nothing to do is done, and says so like any other.
-fn nothing_to_do(reason: &str) -> Report {
-    tracing::info!("planned: nothing: {reason}");
+fn nothing_to_do(manager: &InstanceId, reason: &str) -> Report {
+    tracing::info!(instance_id = %manager, "planned: nothing: {reason}");
     Report::new(Outcome::Done, reason)
 }
 
@@ -97,7 +99,7 @@ impl Pass<'_> {
         let now = self.aws.now();
         match drain::next(self.task, &delivery, &view, self.config, now) {
             Next::Reap | Next::AwaitGone if to_warm_pool && !drain::lags(&view, &delivery, now) => {
-                nothing_to_do("the manager went to its warm pool: nothing of it is reaped")
+                nothing_to_do(manager, "it went to its warm pool: nothing of it is reaped")
             }
             Next::Reap => {
                 let world = observe::world(self.aws, self.config).await;
@@ -127,12 +129,20 @@ impl Pass<'_> {
             ..Delivery::first(self.aws.now())
         };
         let report = match drain::next(self.task, &delivery, &view, self.config, self.aws.now()) {
-            Next::Leave(reason) => nothing_to_do(&reason),
-            // What ended at once would end at once again, and wake us again: the hook's own message sends the next.
-            Next::Send(why) if self.is_woken_by_its_end(&view.command) => {
-                nothing_to_do(&format!("{why}: the hook's message sends the next command"))
+            Next::Leave(reason) if drain::is_without_hook(&view, self.config) => {
+                let group = view.in_group().map(|place| place.group.as_str());
+                tracing::warn!(instance_id = %manager, group, hooks = self.config.hooks.join(","), "planned: nothing: {reason}");
+                Report {
+                    without_hook: 1,
+                    ..Report::new(Outcome::Done, reason)
+                }
             }
-            Next::Reap | Next::AwaitGone => nothing_to_do("no hook of ours waits for it"),
+            Next::Leave(reason) => nothing_to_do(manager, &reason),
+            Next::Send(why) if self.is_woken_at_once(&view) => {
+                let reason = format!("{why}: the hook's message sends the next command");
+                nothing_to_do(manager, &reason)
+            }
+            Next::Reap | Next::AwaitGone => nothing_to_do(manager, "no hook of ours waits for it"),
             next => {
                 Pass {
                     delivery: &delivery,
@@ -151,8 +161,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether the end of a drain command woke us, and that end didn't end the drain.
-    fn is_woken_by_its_end(&self, command: &Command) -> bool {
+    /// Whether the end of a drain command woke us that took no time: the next would end as soon, and wake us again.
+    fn is_woken_at_once(&self, view: &ManagerView) -> bool {
         let by_command = matches!(
             self.task,
             Task::Wake {
@@ -160,7 +170,8 @@ impl Pass<'_> {
                 ..
             }
         );
-        by_command && *command != Command::None
+        let lasted = view.requested.map(|requested| self.aws.now() - requested);
+        by_command && lasted.is_some_and(|lasted| lasted < SHORTEST_DRAIN)
     }
 
     /// A manager is said to be gone: reap, if EC2 agrees.
@@ -191,10 +202,11 @@ impl Pass<'_> {
         let waiting =
             Evidence::of(&world, self.task, false, self.config, self.aws.now()).waiting_managers();
         let mut report = self.looking_at_all(&world).await;
+        let mut woken = vec![];
         if self.writes() {
             let wakes = waiting.iter().take(WAKES_PER_SWEEP);
-            let woken = stream::iter(wakes.map(|manager| self.wake_waiting(manager)));
-            report.released = woken.buffer_unordered(WAKES_AT_ONCE).concat().await;
+            let looks = stream::iter(wakes.map(|manager| self.wake_waiting(manager)));
+            woken = looks.buffer_unordered(WAKES_AT_ONCE).collect().await;
         }
         report.waiting = waiting;
         if *self.task == (Task::Sweep { writes: false }) {
@@ -215,11 +227,14 @@ impl Pass<'_> {
             report.outcome = Outcome::Done;
             report.reason = format!("{}; left to the next sweep", report.reason);
         }
+        for look in woken {
+            report.add_look(look);
+        }
         report
     }
 
-    /// A wake for a manager whose hook's message may have been lost; what it released, if it did.
-    async fn wake_waiting(&self, manager: &InstanceId) -> Vec<Released> {
+    /// A wake for a manager whose hook's message may have been lost.
+    async fn wake_waiting(&self, manager: &InstanceId) -> Report {
         let task = Task::Wake {
             manager: manager.clone(),
             change: Change::FoundWaiting,
@@ -233,7 +248,7 @@ impl Pass<'_> {
         .wake(manager)
         .await;
         tracing::info!(instance_id = %manager, outcome = woken.outcome.word(), "found waiting: {}", woken.reason);
-        woken.released
+        woken
     }
 
     /// Reaps; where nothing is written, with all orphans in the plan, for no pass has to end.

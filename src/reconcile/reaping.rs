@@ -85,8 +85,12 @@ impl Pass<'_> {
             return (denied.map_or(Outcome::Done, Outcome::Failed), reason);
         }
         if results.effective() > 0 {
+            let failed = match results.faults.len() {
+                0 => String::new(),
+                failed => format!("{failed} failed, "),
+            };
             let reason = format!(
-                "{deleted} deleted, {} wait for the next pass: another look must find nothing",
+                "{deleted} deleted, {failed}{} wait for the next pass: another look must find nothing",
                 plan.over_limit
             );
             return (Outcome::Again(pace::SETTLE), reason);

@@ -42,6 +42,8 @@ pub struct Report {
     pub released: Vec<Released>,
     /// Managers that wait in a hook, as a sweep found them.
     pub waiting: Vec<InstanceId>,
+    /// Managers that wait in a hook although their group has none of ours.
+    pub without_hook: usize,
     /// The plan written down, where a person asked for it.
     pub document: Option<Box<PlanDocument>>,
 }
@@ -65,7 +67,23 @@ impl Report {
             results: Results::default(),
             released: vec![],
             waiting: vec![],
+            without_hook: 0,
             document: None,
         }
+    }
+
+    /// Adds what came of a sweep's look at one waiting manager.
+    pub(super) fn add_look(&mut self, look: Self) {
+        if !look.results.faults.is_empty() {
+            let faults = look.results.faults.iter().map(ToString::to_string);
+            let faults: Vec<String> = faults.collect();
+            self.reason += &format!("; a waiting manager: {}", faults.join(", "));
+        }
+        if look.without_hook > 0 {
+            self.reason += &format!("; a waiting manager: {}", look.reason);
+        }
+        self.released.extend(look.released);
+        self.results.faults.extend(look.results.faults);
+        self.without_hook += look.without_hook;
     }
 }

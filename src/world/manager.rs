@@ -15,6 +15,8 @@ pub struct ManagerView {
     pub instance: Result<Option<Instance>, Fault>,
     /// The newest drain command that can be evidence.
     pub command: Command,
+    /// When the newest drain command was requested, whether or not it is evidence.
+    pub requested: Option<Time>,
     /// When its termination began, where a message can't tell or may be wrong.
     pub began: Began,
 }
@@ -121,6 +123,22 @@ pub enum Command {
     Unreadable(Fault),
     /// Not looked for, because nothing depends on it.
     NotRead,
+}
+
+impl Command {
+    /// What became of it, in words.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::None => "no drain command was sent".into(),
+            Self::InFlight { status } => format!("the drain command is {status}"),
+            Self::Answered(answer, _) => format!("the drain document says {}", answer.word()),
+            Self::Ended { status } => {
+                format!("the drain command ended without an answer: {status}")
+            }
+            Self::Unreadable(fault) => format!("the drain command could not be read: {fault}"),
+            Self::NotRead => "the drain commands were not looked at".into(),
+        }
+    }
 }
 
 /// The answers of the drain document.

@@ -24,5 +24,6 @@ mod properties;
 mod pure;
 mod sight;
 mod sim;
+mod start;
 mod sweeps;
 mod tls;

@@ -44,7 +44,10 @@ fn lc_10_the_command_is_not_visible_at_once() {
         times: &[("SendCommand", 1)],
         did: &["CompleteLifecycleAction M1", "TerminateInstances W1"],
         log: &[
-            ("INFO", "drain already running: not visible yet"),
+            (
+                "INFO",
+                "the agent has not taken the drain command yet: not visible yet",
+            ),
             ("INFO", "drain already running: InProgress"),
         ],
         ..case("sqs-termination-hook")
@@ -234,7 +237,18 @@ fn lc_37_every_status_of_a_command() {
         });
         assert!(story.has_line("INFO", details) || details == status);
     }
-    for status in ["Pending", "InProgress", "Delayed", "Cancelling"] {
+    for (status, words) in [
+        (
+            "Pending",
+            "the agent has not taken the drain command yet: Pending",
+        ),
+        ("InProgress", "drain already running: InProgress"),
+        (
+            "Delayed",
+            "the agent has not taken the drain command yet: Delayed",
+        ),
+        ("Cancelling", "drain already running: Cancelling"),
+    ] {
         let fate = Fate::ends(status, status);
         check(Case {
             world: &|w| {
@@ -245,8 +259,11 @@ fn lc_37_every_status_of_a_command() {
             times: &[("SendCommand", 1)],
             did: &["CompleteLifecycleAction M1"],
             log: &[
-                ("INFO", &format!("drain already running: {status}")),
-                ("WARN", "released undrained"),
+                ("INFO", words),
+                (
+                    "WARN",
+                    &format!("released undrained: the drain command is {status}"),
+                ),
             ],
             ..case("sqs-termination-hook")
         });

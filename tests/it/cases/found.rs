@@ -1,4 +1,4 @@
-//! What the simulation found in histories that nobody had thought of, each as a case.
+//! What the simulation found in histories that nobody had thought of, and a drill in the log, each as a case.
 
 use super::{Case, Reply, case, check};
 use crate::fake_aws::*;
@@ -131,4 +131,74 @@ fn a_manager_on_its_way_to_the_warm_pool_is_drained_though_its_group_lags() {
         never: &["TerminateInstances"],
         ..case("sqs-termination-warm-pool")
     });
+}
+
+/// Nobody here drains it, and only a person can change that: it must not look like a healthy sweep.
+#[test]
+fn a_manager_that_waits_in_a_hook_we_do_not_know_is_told() {
+    let story = check(Case {
+        config: &[("LIFECYCLE_HOOKS", "misspelt-terminate")],
+        payload: super::event("direct-sweep"),
+        first: Reply::Outcome("Done"),
+        never: &[
+            "CompleteLifecycleAction",
+            "RecordLifecycleActionHeartbeat",
+            "SendCommand",
+        ],
+        log: &[
+            (
+                "WARN",
+                "planned: nothing: its group has none of LIFECYCLE_HOOKS",
+            ),
+            (
+                "INFO",
+                "outcome: done: a waiting manager: none of LIFECYCLE_HOOKS",
+            ),
+        ],
+        ..case("direct-sweep")
+    });
+    let line = story
+        .log
+        .iter()
+        .find(|line| {
+            line.json["message"]
+                .to_string()
+                .contains("none of LIFECYCLE_HOOKS")
+        })
+        .expect("the line");
+    assert_eq!(line.json["instance_id"], M1);
+    assert_eq!(line.json["hooks"], "misspelt-terminate");
+    check(Case {
+        config: &[("LIFECYCLE_HOOKS", "misspelt-terminate")],
+        first: Reply::Ok,
+        log: &[(
+            "INFO",
+            "ignored: the hook is not ours, the manager i-0a11aa11aa11aa110 waits",
+        )],
+        ..case("sqs-termination-hook")
+    });
+}
+
+/// EC2 said nothing of the manager, so the log must not say that it did; and the failed read is counted.
+#[test]
+fn what_could_not_be_asked_is_not_told_as_an_answer() {
+    let story = check(Case {
+        world: &|world| {
+            let group = world.groups.get_mut(GROUP).expect("the group");
+            group.members.get_mut(M1).expect("a member").state = "Terminating:Proceed".into();
+        },
+        faults: vec![Fault::Throttled.on("DescribeInstances")],
+        log: &[(
+            "INFO",
+            "planned: no hook waits, and EC2 could not be asked whether the manager is gone",
+        )],
+        no_log: &[("INFO", "EC2 says that the manager lives")],
+        cut_after: Some(1),
+        ..case("sqs-termination-hook")
+    });
+    let counted = story
+        .log
+        .iter()
+        .any(|line| line.json["FaultsToRetry"] == 1.0);
+    assert!(counted, "no metric counts the failed read");
 }

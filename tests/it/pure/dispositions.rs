@@ -250,7 +250,18 @@ fn a_long_message_is_shortened() {
         "UnauthorizedOperation",
         &"ä".repeat(10_000),
     );
-    assert!(fault.message.chars().count() <= 301 && fault.message.ends_with('…'));
+    assert!(fault.message.chars().count() <= 481 && fault.message.ends_with('…'));
+    // What EC2 says in words is kept to the end; what only a machine can read isn't.
+    let words = format!(
+        "You are not authorized: {}no identity-based policy allows it. ",
+        "x".repeat(300)
+    );
+    let told = format!(
+        "{words}Encoded authorization failure message: {}",
+        "Q".repeat(2000)
+    );
+    let fault = fault_of("TerminateInstances", "UnauthorizedOperation", &told);
+    assert_eq!(fault.message, format!("{words}…"));
 }
 
 /// What isn't an answer at all is retried: the effect is not known.

@@ -26,6 +26,7 @@ fn aborted_is_released_loudly() {
             hooks: Ok(vec![hook("ci-linux-terminate")]),
             instance: Ok(Some(instance(InstanceState::Running, false))),
             command: Command::Answered(Answer::Aborted, String::new()),
+            requested: None,
             began: lifecycle_reaper::world::Began::NotTold,
         };
         let next = drain::next(&terminate(), &Delivery::first(now()), &view, &config, now());
@@ -53,6 +54,7 @@ fn a_group_that_lags_behind_is_waited_for() {
                 hooks: Ok(vec![hook("ci-linux-terminate")]),
                 instance: Ok(Some(instance(InstanceState::Terminated, false))),
                 command: Command::None,
+                requested: None,
                 began: lifecycle_reaper::world::Began::NotTold,
             };
             let delivery = Delivery {
@@ -131,6 +133,7 @@ fn a_wake_without_a_waiting_hook_leaves_it() {
                             hooks: hooks.clone(),
                             instance: instance.clone(),
                             command: newest,
+                            requested: None,
                             began: lifecycle_reaper::world::Began::NotTold,
                         };
                         let next = drain::next(
@@ -189,6 +192,7 @@ fn only_our_hook_is_completed() {
             hooks: Ok(names.iter().map(|n| hook(n)).collect()),
             instance: Ok(Some(instance(InstanceState::Running, false))),
             command: Command::None,
+            requested: None,
             began: lifecycle_reaper::world::Began::NotTold,
         };
         for (mode, config) in configs() {

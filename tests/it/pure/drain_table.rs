@@ -193,6 +193,7 @@ fn every_combination_has_one_row_and_the_code_follows_it() {
                         hooks: hooks.clone(),
                         instance: instance.clone(),
                         command: newest,
+                        requested: None,
                         began: lifecycle_reaper::world::Began::NotTold,
                     };
                     for (time, delivery) in times_seen() {
