@@ -1,12 +1,16 @@
-"""The binaries that are measured: ours and the floors, in the release profile, built where they aren't there yet."""
+"""The binaries that are measured: ours as `make package` builds it, and the floors in the same profile."""
 
 import os
+import platform
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 from .environments import HERE, ROOT
+
+sys.path.insert(0, str(ROOT / "tests/package"))
+import package  # noqa: E402  (a script's folder, not a package of Python's)
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lifecycle-reaper"
 
@@ -15,11 +19,9 @@ def bootstrap(build: bool) -> Path:
     """BOOTSTRAP names another binary, which is then not built."""
     if chosen := os.environ.get("BOOTSTRAP"):
         return Path(chosen).resolve()
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or CACHE / "target")
-    binary = target / "release" / "bootstrap"
-    if build or not binary.exists():
-        cargo("the function (15 minutes of CPU the first time)", "--bin", "bootstrap", folder=ROOT, target=target)
-    return binary
+    architecture = next(a for a in package.ARCHITECTURES.values() if platform.machine() == a.triple.partition("-")[0])
+    how = package.cargo(architecture)
+    return package.build(architecture, how) if build or not how.binary.exists() else how.binary
 
 
 def floor(name: str) -> Path:

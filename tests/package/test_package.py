@@ -62,6 +62,18 @@ class Cargo(unittest.TestCase):
         self.assertEqual(how.words, ["cargo", "build", "--release", "--locked", "--bin", "bootstrap"])
         self.assertEqual((how.environment, how.binary), ({}, package.TARGET / "release/bootstrap"))
 
+    def test_rusts_own_linker_lays_like_beside_like(self):
+        folder = self.sysroot / "lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld"
+        folder.mkdir(parents=True)
+        (folder / "ld.lld").touch()
+        how = package.cargo(package.ARCHITECTURES["x86_64"])
+        self.assertEqual(how.words[:6], ["cargo", "rustc", "--release", "--locked", "--bin", "bootstrap"])
+        self.assertEqual(how.words[6:], ["--", *package.SIMILAR_TOGETHER])
+        self.assertEqual(how.binary, package.TARGET / "release/bootstrap")
+        # Zig's linker and the system's don't know the option.
+        self.install("cargo-zigbuild")
+        self.assertNotIn("--", package.cargo(package.ARCHITECTURES["x86_64"]).words)
+
     def test_what_the_other_one_lacks_is_said(self):
         self.install("aarch64-linux-gnu-gcc")
         with self.assertRaisesRegex(package.NoPackage, "standard library for aarch64-unknown-linux-gnu is not installed"):
