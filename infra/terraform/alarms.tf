@@ -39,6 +39,17 @@ locals {
       namespace  = "LifecycleReaper", metric = "OldestTaskSeconds", statistic = "Maximum", period = 300, periods = 1
       dimensions = local.of_function
     }
+    # These two are sent by each sweep. Half an hour holds two of them, so that what lasts doesn't ring and end in turn.
+    to-mend = {
+      text       = "AWS refuses a call, and only a person can change that: a permission or a setting is missing."
+      namespace  = "LifecycleReaper", metric = "FaultsToMend", statistic = "Sum", period = 1800, periods = 1
+      dimensions = local.of_function
+    }
+    hook-missing = {
+      text       = "A manager waits in a hook that the function doesn't know, and nobody completes it."
+      namespace  = "LifecycleReaper", metric = "WaitingWithoutHook", statistic = "Sum", period = 1800, periods = 1
+      dimensions = local.of_function
+    }
   }
 }
 

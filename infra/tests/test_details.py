@@ -223,6 +223,8 @@ def test_alarms(everything):
         "no-sweeps",
         "deadline-releases",
         "oldest-task",
+        "to-mend",
+        "hook-missing",
     }
     for name, alarm in alarms.items():
         assert (
@@ -237,13 +239,17 @@ def test_alarms(everything):
         == 6 * 3600
     )
     assert int(alarms["oldest-task"]["Threshold"]) > 172800
+    # what each sweep says anew stays on from one sweep to the next
+    for name in ("to-mend", "hook-missing"):
+        assert int(alarms[name]["Period"]) * int(alarms[name]["EvaluationPeriods"]) > 15 * 60
 
 
 def test_environment_is_what_the_function_reads(everything):
     set_here = set(
         everything["AWS::Lambda::Function", "team-lifecycle-reaper"]["Environment"]["Variables"]
     )
-    text = (SOURCES / "config.rs").read_text().split("#[cfg(test)]")[0]
+    files = sorted((SOURCES / "config").glob("*.rs"))
+    text = "".join(path.read_text().split("#[cfg(test)]")[0] for path in files)
     read = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+|MODE|DRAIN|REAP)"', text)) | {"LOG_LEVEL"}
     assert "LOG_LEVEL" in (SOURCES / "log.rs").read_text()
     given_by_lambda, other_spelling = {"AWS_REGION"}, {"NAME_EXECUTOR_INSTANCE"}

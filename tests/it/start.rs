@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::process::Command;
 
 /// The lines that a start writes; nobody listens at the Runtime API's address, so it ends at its first poll.
-fn lines_of_start(variables: &[(&str, &str)]) -> Vec<Value> {
+pub fn lines_of_start(variables: &[(&str, &str)]) -> Vec<Value> {
     let ran = Command::new(env!("CARGO_BIN_EXE_bootstrap"))
         .env_clear()
         .envs([

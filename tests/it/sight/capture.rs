@@ -106,6 +106,26 @@ fn hook_message(delivery: usize) -> String {
     batch.to_string()
 }
 
+/// The payload with message ids that no other scene has: SQS gives each message its own.
+fn of_scene(payload: &str, number: usize) -> String {
+    let Ok(mut value) = serde_json::from_str::<Value>(payload) else {
+        return payload.to_owned();
+    };
+    let records = value["Records"].as_array_mut();
+    let mut is_changed = false;
+    for id in records.into_iter().flatten().map(|r| &mut r["messageId"]) {
+        if let Some((_, rest)) = id.as_str().and_then(|id| id.split_once('-')) {
+            *id = json!(format!("{number:08x}-{rest}"));
+            is_changed = true;
+        }
+    }
+    if is_changed {
+        value.to_string()
+    } else {
+        payload.to_owned()
+    }
+}
+
 fn nothing(_: &FakeAws) {}
 
 /// Something of every kind, left by a manager that is gone.
@@ -141,7 +161,7 @@ pub fn everything() -> Vec<Scene> {
     let scenes: Vec<(&'static str, Prepare, Vec<(String, i64)>)> = vec![
         (
             "a manager is drained, released and cleaned up after",
-            nothing,
+            |aws| aws.set("MAX_RECEIVE_COUNT", "74"),
             drained,
         ),
         (
@@ -187,6 +207,28 @@ pub fn everything() -> Vec<Scene> {
                 aws.set("DRAIN_TIMEOUT_SECONDS", "600");
             },
             vec![(hook_message(1), 11), (hook_message(2), 1)],
+        ),
+        (
+            "no agent takes the drain command",
+            |aws| {
+                aws.world().ssm.usual_fate = Some(Fate {
+                    starts_after: TimeDelta::hours(1),
+                    ..Fate::ends("TimedOut", "DeliveryTimedOut").after(TimeDelta::minutes(3))
+                });
+                aws.set("DRAIN_TIMEOUT_SECONDS", "600");
+                aws.set("MAX_RECEIVE_COUNT", "52");
+            },
+            vec![
+                (hook_message(1), 1),
+                (hook_message(2), 7),
+                (hook_message(3), 2),
+                (hook_message(4), 1),
+            ],
+        ),
+        (
+            "a manager waits in a hook that is not ours",
+            |aws| aws.set("LIFECYCLE_HOOKS", "misspelt-terminate"),
+            vec![(hook_message(1), 1), (sweep(), 1)],
         ),
         (
             "no document",
@@ -255,6 +297,13 @@ pub fn everything() -> Vec<Scene> {
     ];
     scenes
         .into_iter()
-        .map(|(name, prepare, steps)| Scene::play(name, prepare, steps, "info"))
+        .enumerate()
+        .map(|(number, (name, prepare, steps))| {
+            let steps = steps
+                .into_iter()
+                .map(|(payload, minutes)| (of_scene(&payload, number), minutes))
+                .collect();
+            Scene::play(name, prepare, steps, "info")
+        })
         .collect()
 }

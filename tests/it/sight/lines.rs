@@ -162,6 +162,24 @@ fn an_error_is_what_failed_and_a_warning_is_what_a_person_should_know() {
         "WARN",
         "planned: release: released undrained",
     );
+    has(
+        "a manager waits in a hook that is not ours",
+        "WARN",
+        "planned: nothing: it waits in a hook",
+    );
+    let agentless = "no agent takes the drain command";
+    has(
+        agentless,
+        "INFO",
+        "the agent has not taken the drain command yet: Pending",
+    );
+    has(
+        agentless,
+        "WARN",
+        "ended without an answer: TimedOut (DeliveryTimedOut)",
+    );
+    has(agentless, "WARN", "; the drain command is Pending");
+    has("unreadable", "WARN", "on the dead-letter queue");
     has("no document", "ERROR", "not done: drain command sent");
     has(
         "the queue is denied",
@@ -186,10 +204,11 @@ fn an_error_is_what_failed_and_a_warning_is_what_a_person_should_know() {
 /// Whatever is a number and no count bears its unit in its name.
 #[test]
 fn numbers_bear_their_units() {
-    const COUNTS: [&str; 9] = [
+    const COUNTS: [&str; 10] = [
         "api_calls",
         "deleted",
         "delivery",
+        "max_deliveries",
         "not_shown",
         "over_limit",
         "records",

@@ -6,6 +6,7 @@
 mod reader;
 
 use super::capture::Line;
+use chrono::{DateTime, TimeDelta, Utc};
 use reader::{Reader, tokens};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,18 +14,38 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A line, or a group of lines, as fields.
 pub type Row = BTreeMap<String, Value>;
 
-/// Runs `query` over `lines`.
+/// Runs `query` over `lines`, as a person does who asks two hours after the last of them.
 pub fn run(query: &str, lines: &[&Line]) -> Result<Vec<Row>, String> {
+    let last = lines
+        .iter()
+        .filter_map(|line| millis(row(line).get("@timestamp")))
+        .reduce(f64::max)
+        .ok_or("there are no lines")?;
+    let last = DateTime::from_timestamp_millis(last as i64).ok_or("a line of no time")?;
+    run_at(query, lines, last + TimeDelta::hours(2))
+}
+
+/// Runs `query` over `lines`, asked at `now`.
+pub fn run_at(query: &str, lines: &[&Line], now: DateTime<Utc>) -> Result<Vec<Row>, String> {
     let mut rows: Vec<Row> = lines.iter().map(|line| row(line)).collect();
     let mut known: BTreeSet<String> = rows.iter().flat_map(|row| row.keys().cloned()).collect();
     for command in query.split('|') {
         let tokens = tokens(command)?;
-        let mut reader = Reader::of(&tokens, &known);
+        let mut reader = Reader::of(&tokens, &known, now);
         match reader.word()?.as_str() {
-            "fields" | "display" => reader
-                .names()?
-                .iter()
-                .try_for_each(|name| reader.check(name))?,
+            "fields" | "display" => {
+                let new = reader.columns()?;
+                reader.end()?;
+                for (name, expression) in new {
+                    for row in &mut rows {
+                        if let Some(value) = expression.value(row) {
+                            row.insert(name.clone(), json!(value));
+                        }
+                    }
+                    known.insert(name);
+                }
+                continue;
+            }
             "filter" => {
                 let condition = reader.either()?;
                 rows.retain(|row| condition.holds(row));
@@ -97,6 +118,45 @@ fn text(value: Option<&Value>) -> Option<String> {
     }
 }
 
+/// A time as Logs Insights counts it: of our lines an RFC 3339 word, of metric lines a number.
+fn millis(value: Option<&Value>) -> Option<f64> {
+    match value? {
+        Value::String(text) => DateTime::parse_from_rfc3339(text)
+            .ok()
+            .map(|time| time.timestamp_millis() as f64),
+        other => other.as_f64(),
+    }
+}
+
+/// A number made of a row's fields. What has no number in a row has none as a whole, as in SQL.
+enum Expression {
+    Number(f64),
+    Field(String),
+    Millis(String),
+    FirstOf(Vec<Expression>),
+    Of(Box<Expression>, char, Box<Expression>),
+}
+
+impl Expression {
+    fn value(&self, row: &Row) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Field(name) => row.get(name).and_then(Value::as_f64),
+            Self::Millis(name) => millis(row.get(name)),
+            Self::FirstOf(parts) => parts.iter().find_map(|part| part.value(row)),
+            Self::Of(left, sign, right) => {
+                let (left, right) = (left.value(row)?, right.value(row)?);
+                Some(match sign {
+                    '+' => left + right,
+                    '-' => left - right,
+                    '*' => left * right,
+                    _ => left / right,
+                })
+            }
+        }
+    }
+}
+
 fn order(a: Option<&Value>, b: Option<&Value>) -> std::cmp::Ordering {
     match (a.and_then(Value::as_f64), b.and_then(Value::as_f64)) {
         (Some(a), Some(b)) => a.total_cmp(&b),
@@ -111,12 +171,14 @@ enum Condition {
     Present(String),
     Like(String, String),
     Equals(String, Vec<String>, bool),
-    Above(String, f64, bool),
+    Above(String, Expression),
+    Below(String, Expression),
 }
 
 impl Condition {
     fn holds(&self, row: &Row) -> bool {
         let field = |name: &String| text(row.get(name));
+        let number = |name: &String| row.get(name).and_then(Value::as_f64);
         match self {
             Self::All(parts) => parts.iter().all(|part| part.holds(row)),
             Self::Any(parts) => parts.iter().any(|part| part.holds(row)),
@@ -130,10 +192,12 @@ impl Condition {
             Self::Equals(name, values, wanted) => {
                 field(name).is_some_and(|value| values.contains(&value)) == *wanted
             }
-            Self::Above(name, bound, wanted) => row
-                .get(name)
-                .and_then(Value::as_f64)
-                .is_some_and(|value| (value > *bound) == *wanted),
+            Self::Above(name, bound) => number(name)
+                .zip(bound.value(row))
+                .is_some_and(|(value, bound)| value > bound),
+            Self::Below(name, bound) => number(name)
+                .zip(bound.value(row))
+                .is_some_and(|(value, bound)| value < bound),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reads a command of a query, word by word.
 
-use super::{Condition, Row, aggregate, text};
+use super::{Condition, Expression, Row, aggregate, text};
+use chrono::{DateTime, Utc};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +16,11 @@ pub(super) fn tokens(command: &str) -> Result<Vec<Token>, String> {
     let mut tokens = vec![];
     let mut rest = command.trim();
     while let Some(first) = rest.chars().next() {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '@' | '-');
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '@');
+        // Between slashes stands a pattern after `like`, and elsewhere they divide.
+        let is_quote = first == '"' || (first == '/' && tokens.last().is_some_and(is_like));
         let length = match first {
-            '"' | '/' => {
+            _ if is_quote => {
                 let end = rest[1..].find(first).ok_or("a quote is not closed")?;
                 tokens.push(Token::Quoted(rest[1..=end].to_owned()));
                 end + 2
@@ -37,18 +40,24 @@ pub(super) fn tokens(command: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
+fn is_like(token: &Token) -> bool {
+    *token == Token::Word("like".into())
+}
+
 pub(super) struct Reader<'a> {
     tokens: &'a [Token],
     at: usize,
     known: &'a BTreeSet<String>,
+    now: DateTime<Utc>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn of(tokens: &'a [Token], known: &'a BTreeSet<String>) -> Self {
+    pub(super) fn of(tokens: &'a [Token], known: &'a BTreeSet<String>, now: DateTime<Utc>) -> Self {
         Self {
             tokens,
             at: 0,
             known,
+            now,
         }
     }
 }
@@ -102,12 +111,74 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn names(&mut self) -> Result<Vec<String>, String> {
-        let mut names = vec![self.word()?];
-        while self.skips(&Token::Sign(',')) {
-            names.push(self.word()?);
+    /// `field, expression as name, …`: what is new of it.
+    pub(super) fn columns(&mut self) -> Result<Vec<(String, Expression)>, String> {
+        let mut new = vec![];
+        loop {
+            let expression = self.sum()?;
+            if self.skips(&Token::Word("as".into())) {
+                new.push((self.word()?, expression));
+            } else if !matches!(expression, Expression::Field(_)) {
+                return Err("an expression has no name: write `as`".into());
+            }
+            if !self.skips(&Token::Sign(',')) {
+                return Ok(new);
+            }
         }
-        Ok(names)
+    }
+
+    fn sum(&mut self) -> Result<Expression, String> {
+        self.chain(&['+', '-'], Self::product)
+    }
+
+    fn product(&mut self) -> Result<Expression, String> {
+        self.chain(&['*', '/'], Self::operand)
+    }
+
+    fn chain(
+        &mut self,
+        signs: &[char],
+        part: fn(&mut Self) -> Result<Expression, String>,
+    ) -> Result<Expression, String> {
+        let mut whole = part(self)?;
+        while let Some(sign) = signs.iter().find(|sign| self.skips(&Token::Sign(**sign))) {
+            whole = Expression::Of(Box::new(whole), *sign, Box::new(part(self)?));
+        }
+        Ok(whole)
+    }
+
+    fn operand(&mut self) -> Result<Expression, String> {
+        if self.skips(&Token::Sign('(')) {
+            let inner = self.sum()?;
+            self.sign(')')?;
+            return Ok(inner);
+        }
+        let word = self.word()?;
+        if let Ok(number) = word.parse() {
+            return Ok(Expression::Number(number));
+        }
+        if !self.skips(&Token::Sign('(')) {
+            self.check(&word)?;
+            return Ok(Expression::Field(word));
+        }
+        let expression = match word.as_str() {
+            "now" => Expression::Number(self.now.timestamp() as f64),
+            "toMillis" => {
+                let name = self.word()?;
+                self.check(&name)?;
+                Expression::Millis(name)
+            }
+            "coalesce" => {
+                let mut parts = vec![self.sum()?];
+                while self.skips(&Token::Sign(',')) {
+                    parts.push(self.sum()?);
+                }
+                Expression::FirstOf(parts)
+            }
+            other => return Err(format!("the function {other} is not known here")),
+        };
+        self.sign(')')?;
+        Ok(expression)
     }
 
     pub(super) fn either(&mut self) -> Result<Condition, String> {
@@ -157,13 +228,8 @@ impl Reader<'_> {
                 self.sign('=')?;
                 Ok(Condition::Equals(name, vec![self.literal()?], false))
             }
-            Some(Token::Sign(sign @ ('>' | '<'))) => {
-                let bound = self
-                    .literal()?
-                    .parse()
-                    .map_err(|_| format!("{name} {sign} what?"))?;
-                Ok(Condition::Above(name, bound, sign == '>'))
-            }
+            Some(Token::Sign('>')) => Ok(Condition::Above(name, self.sum()?)),
+            Some(Token::Sign('<')) => Ok(Condition::Below(name, self.sum()?)),
             other => Err(format!("{other:?} after {name}")),
         }
     }
