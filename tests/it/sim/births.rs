@@ -121,7 +121,7 @@ impl Play {
         self.truth().free_since.insert(id, now);
         if self.script.managers[number].addresses[address].pool {
             // It is only moved: nobody may think that it was free all the time.
-            self.later(100, Happening::Associate(number, address));
+            self.later(240, Happening::Associate(number, address));
         }
     }
 

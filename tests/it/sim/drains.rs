@@ -117,7 +117,9 @@ impl Checker {
             .filter(|command| command.instance_id == *id && command.document == DOCUMENT)
             .filter_map(|command| Some(command.sent + command.fate.ends_after?))
             .max();
-        let is_hasty = ended.is_some_and(|ended| now - ended < seconds(HASTE));
+        // What is denied for good makes a drain hurry, whatever its hook would bear.
+        let is_hasty = self.script.mishaps.rates.denied.is_none()
+            && ended.is_some_and(|ended| now - ended < seconds(HASTE));
         let manager = &mut truth.managers[number];
         manager.hasty = if is_hasty { manager.hasty + 1 } else { 0 };
         if manager.hasty > HASTY_COMMANDS {

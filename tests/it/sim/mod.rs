@@ -3,9 +3,10 @@
 //!
 //! `script` is a history as data (`draw` makes it from a seed); `play` acts it out: `setting` is the world before it
 //! begins, `life` and `births` are the managers and what they make, `strays` what was there before and what comes by
-//! the way, `trigger` and `runs` the queue and the invocations, `mishaps` what goes wrong. `truth` is what the world
-//! knows; `checker` and `drains` (at every write), `judge` (after every pass) and `rest` (in the end) hold the function
-//! to its promises:
+//! the way, `rarities` what only some deployments have (`fleets`, warm `pools`, `neighbours`), `trigger` and `runs` the
+//! queue and the invocations, `mishaps` what goes wrong. `truth` is what the world knows; `checker` and `drains` (at
+//! every write), `judge` (after every pass), `provable` (at every sweep of the quiet) and `rest` (in the end) hold the
+//! function to its promises:
 //!
 //! 1. nothing with a live owner is deleted;
 //! 2. nothing protected, too young or foreign is touched;
@@ -32,11 +33,27 @@
 //! - A worker must not be terminated in a pass that put its spot request off: a persistent one launches another.
 //! - Sweeps that only wait must not continue themselves: each scheduled one added a message that never ended.
 //! - A message about a manager that lives on (a lie, a mistake) came every 15 s for two days. It backs off, and ends.
+//! - A drain command that fails at once ends at once, SSM tells of it, and the wake sent the next: one every eight
+//!   seconds for as long as the hook waited. The end of a command sends no other; the hook's own message does.
+//! - A fleet that maintains its size replaced the workers that were terminated before it, and nothing tells whose those
+//!   are. Workers wait for their fleet, as they do for their spot request.
+//! - An instance that the warm pool terminates waits in the same hook by another word, `Warmed:Terminating:Wait`.
+//! - On its way into the pool a manager is as invisible to a lagging group as on its way out.
+//! - A hand-made "stopped" from before a manager's death took the grace of its workers, and a message older than the
+//!   termination cut it short where the group could not be asked: what an answer answers is asked of the group.
 //!
 //! # What it can't see
 //!
-//! The log; whether a thing was kept for the right reason, as long as it may be kept; an error of the design's section 5
-//! itself, which `rest` repeats from the truth; more than about a dozen instances; processes that share credentials.
+//! - The log, and the plan's document. (Cases and `sight` look at them.)
+//! - Whether a thing was kept for the right reason, as long as it may be kept.
+//! - An error of the design's section 5 itself, which `rest` and `provable` repeat from the truth.
+//! - An address of the pool (`EIP_TAG` alone) that a live manager leaves free for a whole grace period: the design gives
+//!   it up, and so does the checker.
+//! - Where spot requests can't be read at all: a key of an instance that was launched after the run's own look at them.
+//! - Within a run that a fault, a kill or a freeze disturbed: how many calls it makes.
+//! - With `MODE=plan`: anything but the writes.
+//! - Two hooks of ours on one group; Windows; SNS; instances of a fleet whose workers bear no tag; more than about two
+//!   dozen instances; processes that share credentials.
 
 mod births;
 mod checker;

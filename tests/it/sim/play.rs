@@ -371,13 +371,22 @@ impl Play {
     }
 }
 
-/// A page of all instances that leaves out a manager, where the script has such.
+/// A page of all instances that leaves out a manager, where the script has such; or the stranger, whom a tag names.
 fn stale_page(script: &Script, request: &crate::fake_aws::Request, number: usize) -> Option<Fault> {
     let often = script.rarities.stale_pages? as usize;
     let is_page_of_all = request.operation == "DescribeInstances" && request.filters().is_empty();
+    let stranger = script
+        .rarities
+        .stranger
+        .filter(|stranger| !stranger.misspelt);
     (is_page_of_all && number.is_multiple_of(often)).then(|| {
-        let manager = number / often % script.managers.len();
-        Fault::Omits(vec![super::life::manager_id(manager)])
+        let some = number / often % (script.managers.len() + usize::from(stranger.is_some()));
+        let left_out = if some < script.managers.len() {
+            super::life::manager_id(some)
+        } else {
+            super::neighbours::STRANGER.to_owned()
+        };
+        Fault::Omits(vec![left_out])
     })
 }
 

@@ -115,6 +115,15 @@ impl Play {
                 instance.state = InstanceState::Running;
                 instance.launched = now;
             }
+            // What hung there hangs no more.
+            let of_theirs = manager_id(number);
+            let commands = world.ssm.commands.iter_mut();
+            for command in commands.filter(|command| command.instance_id == of_theirs) {
+                if matches!(command.status(now).0, "Pending" | "InProgress") {
+                    command.fate =
+                        Fate::ends("TimedOut", "ExecutionTimedOut").after(now - command.sent);
+                }
+            }
             world.note(format!("manager {number} returns from its warm pool"));
         }
         {

@@ -50,9 +50,16 @@ pub fn add(script: &mut Script) {
         } else {
             Vec::new()
         },
-        stale_pages: (!script.mishaps.are_none() && chance(rng, 0.1)).then(|| rng.u32(2..8)),
+        stale_pages: None,
     };
     script.rarities = rarities;
+    let often = if script.rarities.stranger.is_some() {
+        0.5
+    } else {
+        0.1
+    };
+    script.rarities.stale_pages =
+        (!script.mishaps.are_none() && chance(rng, often)).then(|| rng.u32(2..8));
     for _ in 0..2 {
         if chance(rng, 0.1) {
             script.strays.push(stray(rng));
@@ -139,7 +146,7 @@ fn addresses(rng: &mut Rng, script: &mut Script) {
     for address in all.filter(|address| address.pool) {
         address.let_go_after = None;
         if chance(rng, 0.5) {
-            address.tag_to_associate = rng.i64(60..240);
+            address.tag_to_associate = rng.i64(150..280);
             // Later than any second look: two gaps with nobody looking between them are one to whoever looks twice.
             address.let_go_after = Some(rng.i64(3600..9000));
         }

@@ -30,11 +30,11 @@ impl Play {
             problems.extend(self.unreported(&world, &truth));
         }
         // A lie about a healthy manager may stay, if it keeps nobody busy.
-        // So may what a sweep has sent itself just now.
-        let lately = self.now() - seconds(960);
+        // So may a sweep that waits for what it has seen lately: for a grace period, and a quarter of an hour.
+        let lately = self.now() - seconds(self.script.settings.grace + 2100);
         let is_late = |message: &&Queued| match message.kind {
             MessageKind::Lie => message.receives > 100,
-            MessageKind::Sweep => message.receives > 0 || message.sent < lately,
+            MessageKind::Sweep => message.sent < lately,
             _ => true,
         };
         let late: Vec<String> = self
