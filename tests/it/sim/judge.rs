@@ -39,7 +39,7 @@ impl Play {
                     );
                 }
                 if !buried && !carried_on {
-                    for problem in self.undone(&world, &truth, *number, begun) {
+                    for problem in self.undone(&world, &truth, *number, body, begun) {
                         truth.violate(
                             4,
                             &mut world,
@@ -53,14 +53,23 @@ impl Play {
     }
 
     /// What is still to be done for one manager.
-    fn undone(&self, world: &World, truth: &Truth, number: usize, begun: Time) -> Vec<String> {
+    fn undone(
+        &self,
+        world: &World,
+        truth: &Truth,
+        number: usize,
+        body: &str,
+        begun: Time,
+    ) -> Vec<String> {
         let id = manager_id(number);
-        if truth_hook_waits(world, truth, number) {
+        // What a person asks for is no hook's message.
+        let by_hand = body.contains("\"action\"");
+        if !by_hand && truth_hook_waits(world, truth, number) {
             return vec!["its hook still waits".into()];
         }
         if truth.lives(world, number) {
-            let is_warm = truth.managers[number].was_in_pool;
-            return if is_warm {
+            let comes_back = body.contains("\"Destination\":\"WarmPool\"");
+            return if comes_back {
                 vec![]
             } else {
                 vec![format!("{id} still lives")]
