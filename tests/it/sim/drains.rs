@@ -10,8 +10,9 @@ use crate::fake_aws::cases::DOCUMENT;
 use crate::fake_aws::world::{Fate, World};
 use chrono::TimeDelta;
 
-/// A command so soon after the last one's end is hasty; so many in a row are a loop.
+/// A command so soon after the end of one that was short is hasty; so many in a row are a loop.
 const HASTE: i64 = 5;
+const SHORT: i64 = 60;
 const HASTY_COMMANDS: u32 = 7;
 
 impl Checker {
@@ -115,6 +116,8 @@ impl Checker {
             .commands
             .iter()
             .filter(|command| command.instance_id == *id && command.document == DOCUMENT)
+            // One that took its time may be followed at once.
+            .filter(|command| now - command.sent < seconds(SHORT))
             .filter_map(|command| Some(command.sent + command.fate.ends_after?))
             .max();
         // What is denied for good makes a drain hurry, whatever its hook would bear.

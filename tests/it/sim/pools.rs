@@ -45,6 +45,15 @@ impl Play {
                 if !warm.running {
                     world.instance_mut(&id).state = InstanceState::Stopping;
                 }
+                // What hung there hangs no more.
+                let now = world.now();
+                let commands = world.ssm.commands.iter_mut();
+                for command in commands.filter(|command| command.instance_id == id) {
+                    if matches!(command.status(now).0, "Pending" | "InProgress") {
+                        let ended = Fate::ends("TimedOut", "ExecutionTimedOut");
+                        command.fate = ended.after(now - command.sent);
+                    }
+                }
                 world.note(format!("manager {number} goes to its warm pool"));
             }
             let mut truth = self.truth();
@@ -114,15 +123,6 @@ impl Play {
             if instance.state != InstanceState::Running {
                 instance.state = InstanceState::Running;
                 instance.launched = now;
-            }
-            // What hung there hangs no more.
-            let of_theirs = manager_id(number);
-            let commands = world.ssm.commands.iter_mut();
-            for command in commands.filter(|command| command.instance_id == of_theirs) {
-                if matches!(command.status(now).0, "Pending" | "InProgress") {
-                    command.fate =
-                        Fate::ends("TimedOut", "ExecutionTimedOut").after(now - command.sent);
-                }
             }
             world.note(format!("manager {number} returns from its warm pool"));
         }
