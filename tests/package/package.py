@@ -93,7 +93,7 @@ def cargo(architecture: Architecture) -> Cargo:
 
 def build(architecture: Architecture, how: Cargo) -> pathlib.Path:
     """Builds `bootstrap` in release mode and returns where it is."""
-    print(f"building bootstrap for {architecture.name}, from nothing a quarter of an hour of CPU: {' '.join(how.words)}", flush=True)
+    print(f"building bootstrap for {architecture.name}, from nothing 15 to 20 minutes of CPU: {' '.join(how.words)}", flush=True)
     done = subprocess.run(how.words, cwd=ROOT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET), **how.environment}, check=False)
     if done.returncode:
         raise NoPackage("cargo failed")
