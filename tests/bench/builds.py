@@ -1,4 +1,4 @@
-"""The binaries that are measured: ours as `make package` builds it, and the floors in the same profile."""
+"""The binaries that are measured: ours as `make package` builds it, and the floors at opt-level s."""
 
 import os
 import platform
