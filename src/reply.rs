@@ -101,6 +101,8 @@ pub fn log_cut_off(task: &Task, delivery: &Delivery, fault: &Fault, now: Time, c
         task = task.name(),
         outcome = "CutOff",
         age_seconds = delivery.age(now).num_seconds(),
+        delivery = delivery.count,
+        max_deliveries = delivery.max_count,
         api_calls = cost.api_calls,
         throttles = cost.throttles,
         "outcome: cut off: {fault}"

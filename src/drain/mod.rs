@@ -240,7 +240,8 @@ fn while_waiting(
 /// Whether the manager of a group of ours waits in a hook, and the group has none of ours: another team's, or
 /// `LIFECYCLE_HOOKS` names the wrong ones.
 pub fn is_without_hook(view: &ManagerView, config: &Config) -> bool {
-    view.stage() == Stage::Waiting
+    !config.hooks.is_empty()
+        && view.stage() == Stage::Waiting
         && view.hooks.as_ref().is_ok_and(Vec::is_empty)
         && view
             .in_group()
