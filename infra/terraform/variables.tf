@@ -257,7 +257,7 @@ variable "maximum_concurrency" {
 }
 
 variable "log_level" {
-  description = "error, warn, info, debug or trace."
+  description = "error, warn, info or debug."
   type        = string
   default     = "info"
 }
