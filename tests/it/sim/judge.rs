@@ -1,5 +1,6 @@
 //! The checker after every pass: what was acknowledged was done, and what was done stayed within bounds.
 
+use super::checker::SKEW;
 use super::life::manager_id;
 use super::play::{HOOK, MessageKind, Play};
 use super::runs::Run;
@@ -37,6 +38,17 @@ impl Play {
                             "run {run} buries the message of manager {number}, whose hook waits"
                         ),
                     );
+                }
+                // A person may still put right what is denied, until the deadline.
+                let limit = self.script.settings.limit();
+                let early = open_since(&world, &truth, *number).is_some_and(|opened| {
+                    world.now() < opened + seconds(limit - 60.min(limit / 10) - SKEW)
+                });
+                if buried && early && self.script.settings.max_receive_count != Some(12) {
+                    let what = format!(
+                        "run {run} buries the message of manager {number} before the deadline"
+                    );
+                    truth.violate(4, &mut world, what);
                 }
                 if !buried && !carried_on {
                     for problem in self.undone(&world, &truth, *number, body, begun) {
@@ -228,9 +240,13 @@ impl Play {
 }
 
 fn truth_hook_waits(world: &World, truth: &Truth, number: usize) -> bool {
+    open_since(world, truth, number).is_some()
+}
+
+/// Since when the hook waits, if it does.
+fn open_since(world: &World, truth: &Truth, number: usize) -> Option<Time> {
     let manager = &truth.managers[number];
-    world
-        .groups
-        .get(&manager.group)
-        .is_some_and(|group| group.open_action(HOOK, &manager.id).is_some())
+    let group = world.groups.get(&manager.group)?;
+    let action = group.open_action(HOOK, &manager.id)?;
+    Some(action.opened)
 }

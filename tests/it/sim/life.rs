@@ -376,6 +376,10 @@ impl Play {
         }
         let (by_hook, by_event) = (by_hook.to_string(), by_event.to_string());
         let kind = MessageKind::Terminate(number);
+        if let (Some(after), Route::HookToQueue) = (self.script.rarities.echo, end.route) {
+            let (body, kind) = (by_hook.clone(), kind.clone());
+            self.later(after, Happening::Arrives { body, kind });
+        }
         match end.route {
             Route::HookToQueue => self.send(by_hook, kind, end.duplicates),
             Route::EventBridgeToQueue => self.send(by_event, kind, end.duplicates),

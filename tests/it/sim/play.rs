@@ -3,17 +3,20 @@
 
 use super::checker::Checker;
 use super::runs::Run;
-use super::script::Script;
+use super::script::{Script, TroubleKind};
 use super::setting::{build_world, managers, set_variables};
 use super::trigger::Queued;
 use super::truth::{Time, Truth, Violation, seconds};
 use crate::fake_aws::faults::Mishap;
 use crate::fake_aws::views::Staleness;
-use crate::fake_aws::{Clock, FakeAws, Fault};
+use crate::fake_aws::{Clock, FakeAws, Fault, Service};
 use chrono::{TimeDelta, TimeZone, Utc};
 use lifecycle_reaper::handler::Handler;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where hooks' messages have an echo, SSM's invocations are so much later than their commands.
+const INVOCATION_LAG: i64 = 15;
 
 pub const HOOK: &str = "ours-terminate";
 pub const OTHER_HOOK: &str = "theirs-terminate";
@@ -209,12 +212,25 @@ impl Play {
             let mut mishap =
                 faults.at_call(number, &request.operation, (now - start).num_seconds());
             disturb(&mut truth, &faults, run, now, &mut mishap);
-            if let Some(fault) = stale_page(&stale, request, number) {
+            let lasting = stale_page(&stale, request, number)
+                .or_else(|| trouble(&stale, request, (now - start).num_seconds()));
+            if let Some(fault) = lasting {
                 mishap.fault.get_or_insert(fault);
             }
             if let Some(fault) = &mishap.fault {
                 truth.hits.insert(number, fault.clone());
                 truth.disturbed.insert(run);
+            }
+            // No fault, but as it is: a command is listed before its invocation is there.
+            let is_new = truth
+                .last_command
+                .is_some_and(|sent| now < sent + seconds(INVOCATION_LAG));
+            if stale.rarities.echo.is_some()
+                && is_new
+                && request.operation == "GetCommandInvocation"
+            {
+                let unborn = Fault::Code("InvocationDoesNotExist");
+                mishap.fault.get_or_insert(unborn);
             }
             mishap
         }));
@@ -390,6 +406,22 @@ fn stale_page(script: &Script, request: &crate::fake_aws::Request, number: usize
     })
 }
 
+/// What a lasting trouble makes of a call.
+fn trouble(script: &Script, request: &crate::fake_aws::Request, elapsed: i64) -> Option<Fault> {
+    let trouble = script.rarities.trouble?;
+    let is_queue = request.service == Service::Sqs;
+    let fault = match trouble.kind {
+        TroubleKind::QueuesRefuse => {
+            (request.operation == "SendMessage").then_some(Fault::Throttled)
+        }
+        TroubleKind::AllHangs => (!is_queue).then_some(Fault::Hanging),
+        TroubleKind::Throttled(operation) => {
+            (request.operation == operation).then_some(Fault::Throttled)
+        }
+    };
+    fault.filter(|_| (trouble.from..trouble.from + trouble.length).contains(&elapsed))
+}
+
 /// Kills or freezes the run at the call that the script says.
 fn disturb(
     truth: &mut Truth,
@@ -416,6 +448,7 @@ fn disturb(
     }
     if let Some((_, length)) = disturbance.frozen.filter(|(after, _)| *after == calls) {
         truth.freezes.push((run, now + seconds(length)));
+        truth.frozen.insert(run);
         truth.disturbed.insert(run);
     }
 }

@@ -1,5 +1,5 @@
 //! What only some deployments have: fleets, a worker group, a warm pool, tokens with a dash, owner tags, a manager that
-//! no group of ours has, a person who asks by hand. Drawn after the rest and by a stream of its own.
+//! no group of ours has, a person who asks by hand, a trouble that lasts. Drawn after the rest and by a stream of its own.
 
 use super::draw::{HOUR, chance, pick};
 use super::script::*;
@@ -51,6 +51,8 @@ pub fn add(script: &mut Script) {
             Vec::new()
         },
         stale_pages: None,
+        trouble: None,
+        echo: None,
     };
     script.rarities = rarities;
     let often = if script.rarities.stranger.is_some() {
@@ -78,6 +80,86 @@ pub fn add(script: &mut Script) {
                 "TerminateInstances",
             ],
         );
+    }
+    troubles(script);
+}
+
+/// Troubles at an end, by a stream of their own once more.
+fn troubles(script: &mut Script) {
+    let mut rng = Rng::with_seed(script.seed.wrapping_mul(0x94d0_49bb_1331_11eb) ^ 0x7b0b);
+    let rng = &mut rng;
+    if chance(rng, 0.08) {
+        script.rarities.echo = Some(rng.i64(2..10));
+    }
+    if script.mishaps.are_none() {
+        return;
+    }
+    if script.mishaps.rates.denied.is_none() && chance(rng, 0.04) {
+        script.mishaps.rates.denied = Some(pick(
+            rng,
+            &["CompleteLifecycleAction", "RecordLifecycleActionHeartbeat"],
+        ));
+    }
+    let ended: Vec<(usize, End)> = script
+        .managers
+        .iter()
+        .enumerate()
+        .filter_map(|(number, manager)| Some((number, manager.end?)))
+        .filter(|(_, end)| end.how == EndKind::ScaleIn)
+        .collect();
+    if ended.is_empty() || !chance(rng, 0.15) {
+        return;
+    }
+    let (manager, end) = ended[rng.usize(..ended.len())];
+    let kind = match rng.u8(0..4) {
+        0 => TroubleKind::QueuesRefuse,
+        1..=2 => TroubleKind::AllHangs,
+        _ => TroubleKind::Throttled(pick(
+            rng,
+            &[
+                "DescribeScalingActivities",
+                "DescribeLifecycleHooks",
+                "ListCommands",
+            ],
+        )),
+    };
+    let trouble = Trouble {
+        kind,
+        manager,
+        from: end.at - rng.i64(1..60),
+        length: rng.i64(120..1800),
+    };
+    script.rarities.trouble = Some(trouble);
+    let mut noise = |kind, at: i64| {
+        script.noise.push(Noise {
+            at: at.max(1),
+            kind,
+        })
+    };
+    let route = match kind {
+        TroubleKind::QueuesRefuse => {
+            noise(NoiseKind::BadInstanceId, trouble.from + rng.i64(1..100));
+            Route::EventBridgeDirect
+        }
+        TroubleKind::AllHangs => {
+            script.trigger.function_timeout = 60;
+            script.trigger.visibility = 360;
+            script.trigger.batch_size = 10;
+            script.trigger.delay = 0;
+            Route::HookToQueue
+        }
+        // A message that is older than the termination by about the whole time that a drain may take.
+        TroubleKind::Throttled(_) => {
+            let limit = script.settings.limit();
+            noise(
+                NoiseKind::ForgedTermination,
+                end.at - limit + rng.i64(-300..120),
+            );
+            Route::HookToQueue
+        }
+    };
+    if let Some(end) = &mut script.managers[manager].end {
+        end.route = route;
     }
 }
 

@@ -77,6 +77,7 @@ impl Play {
         let woken = Woken::yes();
         let waker = Waker::from(woken.clone());
         self.passes += 1;
+        self.truth().begun.insert(number, now);
         match &direct {
             None => drop(self.truth().queue_runs.insert(number)),
             Some((_, MessageKind::Plan, _)) => drop(self.truth().silent_runs.insert(number)),
@@ -188,10 +189,11 @@ impl Play {
         let run = self.runs.remove(index);
         self.follow_up();
         self.aws.world().note(format!("run {number} {how}"));
-        if how != "is killed" && !self.truth().disturbed.contains(&number) {
+        // However long calls take: only who is frozen can't look at the clock.
+        if how != "is killed" && !self.truth().frozen.contains(&number) {
             self.violate(
                 0,
-                format!("run {number} was not disturbed and runs into its timeout"),
+                format!("run {number} was not frozen and runs into its timeout"),
             );
         }
         if let Some((body, kind, attempt)) = run.direct {

@@ -300,6 +300,29 @@ pub struct Rarities {
     pub by_hand: Vec<(i64, ByHand)>,
     /// One `DescribeInstances` of so many leaves a manager out.
     pub stale_pages: Option<u32>,
+    pub trouble: Option<Trouble>,
+    /// A second copy of each hook's message, so many seconds later: before SSM knows of the command that the first sent.
+    pub echo: Option<i64>,
+}
+
+/// What goes wrong for a while and all the time, where a manager ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Trouble {
+    pub kind: TroubleKind,
+    /// Of the manager with this number.
+    pub manager: usize,
+    pub from: i64,
+    pub length: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TroubleKind {
+    /// No queue takes a message.
+    QueuesRefuse,
+    /// Nobody but the queue answers, and wakes for the manager come with its hook's message.
+    AllHangs,
+    /// One operation is throttled for so long that a whole drain sees none of it.
+    Throttled(&'static str),
 }
 
 /// A live manager that no configured group has.

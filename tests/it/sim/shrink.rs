@@ -75,6 +75,8 @@ fn candidates(script: &Script) -> Vec<Script> {
     add(&|script| script.rarities.stranger = None);
     add(&|script| script.rarities.by_hand.clear());
     add(&|script| script.rarities.stale_pages = None);
+    add(&|script| script.rarities.trouble = None);
+    add(&|script| script.rarities.echo = None);
     add(&|script| script.mishaps.rates.kill = 0.0);
     add(&|script| script.mishaps.rates.freeze = 0.0);
     add(&|script| script.mishaps.rates.lag = 0.0);

@@ -1,7 +1,9 @@
 //! The trigger: the queue with its event-source mapping, and direct invocations with their retries.
 
+use super::life::manager_id;
 use super::messages;
 use super::play::{Happening, MessageKind, Play};
+use super::script::TroubleKind;
 use super::truth::{Outgoing, Time, seconds};
 use crate::fake_aws::cases::{DEAD_LETTER_QUEUE, DOCUMENT, WORK_QUEUE};
 use crate::fake_aws::world::Fate;
@@ -33,6 +35,35 @@ impl Play {
         }
         for index in 0..self.script.noise.len() {
             self.at(self.script.noise[index].at, Happening::Noise(index));
+        }
+        self.schedule_wakes();
+    }
+
+    /// Wakes that come with a hook's message, before it in the same batch: each has the time that the others need.
+    fn schedule_wakes(&mut self) {
+        let Some(trouble) = self.script.rarities.trouble else {
+            return;
+        };
+        let end = self.script.managers[trouble.manager].end;
+        let Some(end) = end.filter(|_| trouble.kind == TroubleKind::AllHangs) else {
+            return;
+        };
+        let id = manager_id(trouble.manager);
+        let now = self.start + seconds(end.at);
+        for body in [
+            messages::state_change(&id, "stopping", now),
+            messages::spot_interruption(&id, now),
+            messages::command_ended(
+                "00000000-0000-4000-8000-00000000c0de",
+                DOCUMENT,
+                &id,
+                "Success",
+                now,
+            ),
+        ] {
+            let body = body.to_string();
+            let kind = MessageKind::Wake;
+            self.at(end.at, Happening::Arrives { body, kind });
         }
     }
 

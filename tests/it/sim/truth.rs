@@ -122,6 +122,12 @@ pub struct Truth {
     pub kills: Vec<(u64, Time)>,
     /// Runs to be frozen, and until when.
     pub freezes: Vec<(u64, Time)>,
+    /// Runs that were frozen at some time.
+    pub frozen: BTreeSet<u64>,
+    /// When a command was sent at last.
+    pub last_command: Option<Time>,
+    /// When each run began.
+    pub begun: BTreeMap<u64, Time>,
     /// Runs that were hit by a fault, a kill or a freeze.
     pub disturbed: BTreeSet<u64>,
     /// The most receives of one message of a manager's termination.
