@@ -120,9 +120,16 @@ fn troubles(script: &mut Script) {
                 "DescribeScalingActivities",
                 "DescribeLifecycleHooks",
                 "ListCommands",
+                "DescribeSpotInstanceRequests",
             ],
         )),
     };
+    if kind == TroubleKind::Throttled("DescribeSpotInstanceRequests") {
+        script.strays.push(Stray {
+            kind: StrayKind::KeptSpotRequest,
+            age: rng.i64(HOUR..48 * HOUR),
+        });
+    }
     let trouble = Trouble {
         kind,
         manager,

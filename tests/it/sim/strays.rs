@@ -114,6 +114,8 @@ impl Play {
             KeptSpotRequest => {
                 self.stray_spot(index, &named, born, Owner::LongGone);
                 self.keep_spot(index);
+                // Its key, which goes no sooner than the request.
+                self.stray_key(&named, born, Owner::LongGone, true, false);
             }
             AmbiguousKey => {
                 self.stray_key(&ambiguous(born, index), born, Owner::Foreign, false, false);
