@@ -51,6 +51,7 @@
 //!   it up, and so does the checker.
 //! - Where spot requests can't be read at all: a key of an instance that was launched after the run's own look at them.
 //! - Within a run that a fault, a kill or a freeze disturbed: how many calls it makes.
+//! - A deletion that is not tried again though it could be: the next sweep does it, and only the pace suffers.
 //! - With `MODE=plan`: anything but the writes.
 //! - Two hooks of ours on one group; Windows; SNS; instances of a fleet whose workers bear no tag; more than about two
 //!   dozen instances; processes that share credentials.
