@@ -7,6 +7,7 @@ use crate::{
     aws::{Aws, Evidential, NewestCommand},
     config::{Config, Drain},
     drain::{deadline, hooks_of},
+    fault::{Disposition, Fault},
     preflight::GroupFacts,
     reap::{self, REAPERS, Reaper},
     task::{Change, Delivery, InstanceId, Task},
@@ -21,6 +22,9 @@ use tracing::Instrument;
 
 /// A command that was requested shortly before the message was sent may be the message's own, sent by a twin.
 const BEFORE_FIRST_SEEN: TimeDelta = TimeDelta::seconds(60);
+
+/// EC2 has needed minutes to show a new instance.
+const NOT_SHOWN_YET: TimeDelta = TimeDelta::minutes(5);
 
 /// Reads one manager: its lifecycle state, our hooks, its instance, and the newest drain command.
 pub async fn manager(
@@ -59,6 +63,10 @@ pub async fn manager(
         requested: None,
         began: Began::NotTold,
     };
+    if let (Stage::Waiting, Some(place), Ok(None)) = (view.stage(), view.in_group(), &view.instance)
+    {
+        view.instance = absent(aws, id, &place.group).await;
+    }
     let needs_command = needs_command(task, &view, config);
     if is_old(aws, task, delivery, &view, config) {
         view.began = began(aws, id, waiting_in(task, &view)).await;
@@ -81,6 +89,21 @@ pub async fn manager(
         }
     }
     view
+}
+
+/// A manager that waits in a hook and that EC2 doesn't show: gone for longer than EC2 shows its end, or so young that
+/// EC2 doesn't show it yet. Its group knows when it launched it.
+async fn absent(aws: &Aws, id: &InstanceId, group: &str) -> Result<Option<Instance>, Fault> {
+    match aws.launched(group, id).await {
+        Ok(Some(launched)) if aws.now() - launched < NOT_SHOWN_YET => Err(Fault::incomplete(
+            "DescribeInstances",
+            "its group launched it a moment ago, and EC2 doesn't show it yet",
+        )),
+        Err(fault) if fault.disposition == Disposition::Retry && !fault.is_without_code() => {
+            Err(fault)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// The newest drain command as evidence about the termination that `view` shows.

@@ -139,26 +139,48 @@ impl Aws {
     ) -> Result<Option<Time>, Fault> {
         let mut token = None;
         for _ in 0..ACTIVITY_PAGES {
-            let call = self.auto_scaling().describe_scaling_activities();
-            let call = call.auto_scaling_group_name(group).set_next_token(token);
-            let answer = call
-                .send()
-                .await
-                .map_err(Fault::of("DescribeScalingActivities"))?;
-            let of_ours = answer.activities().iter().filter(|a| {
-                let words = a.description().unwrap_or_default();
-                words.starts_with("Terminating") && words.trim_end().ends_with(id.as_str())
-            });
-            let began = of_ours
-                .filter_map(|a| a.start_time())
-                .filter_map(|t| DateTime::from_timestamp(t.secs(), 0))
-                .max();
-            token = answer.next_token.filter(|token| !token.is_empty());
+            let page = self.activities(group, "Terminating", id, token).await?;
+            let began = page.items.into_iter().max();
+            token = page.next.filter(|token| !token.is_empty());
             if began.is_some() || token.is_none() {
                 return Ok(began);
             }
         }
         Ok(None)
+    }
+
+    /// When the group launched an instance, if that is among its newest activities.
+    pub async fn launched(&self, group: &str, id: &InstanceId) -> Result<Option<Time>, Fault> {
+        let page = self.activities(group, "Launching", id, None).await?;
+        Ok(page.items.into_iter().max())
+    }
+
+    /// Of one page of a group's activities, the beginnings of those whose description begins with `verb` and ends
+    /// with the instance: no field of theirs names it.
+    async fn activities(
+        &self,
+        group: &str,
+        verb: &str,
+        id: &InstanceId,
+        token: Option<String>,
+    ) -> Result<Page<Time>, Fault> {
+        let call = self.auto_scaling().describe_scaling_activities();
+        let call = call.auto_scaling_group_name(group).set_next_token(token);
+        let answer = call
+            .send()
+            .await
+            .map_err(Fault::of("DescribeScalingActivities"))?;
+        let of_ours = answer.activities().iter().filter(|a| {
+            let words = a.description().unwrap_or_default();
+            words.starts_with(verb) && words.trim_end().ends_with(id.as_str())
+        });
+        let began = of_ours
+            .filter_map(|a| a.start_time())
+            .filter_map(|t| DateTime::from_timestamp(t.secs(), 0));
+        Ok(Page {
+            items: began.collect(),
+            next: answer.next_token,
+        })
     }
 
     /// Restarts a hook's heartbeat timeout.

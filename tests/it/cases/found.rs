@@ -202,3 +202,35 @@ fn what_could_not_be_asked_is_not_told_as_an_answer() {
         .any(|line| line.json["FaultsToRetry"] == 1.0);
     assert!(counted, "no metric counts the failed read");
 }
+
+/// EC2 needs a while to show what was just launched; what has been gone for long it doesn't show either.
+#[test]
+fn a_manager_that_ec2_does_not_show_yet_is_held() {
+    for (age, holds) in [(1, true), (60, false)] {
+        check(Case {
+            world: &|world| {
+                let now = world.now();
+                world.ec2.instances.remove(M1);
+                let group = world.groups.get_mut(GROUP).expect("the group");
+                let launch = group.activities.iter_mut();
+                for activity in launch.filter(|a| {
+                    a.description.starts_with("Launching") && a.description.ends_with(M1)
+                }) {
+                    activity.started = now - minutes(age);
+                }
+            },
+            did: if holds {
+                &["RecordLifecycleActionHeartbeat M1"]
+            } else {
+                &["CompleteLifecycleAction M1"]
+            },
+            never: if holds {
+                &["CompleteLifecycleAction"]
+            } else {
+                &["SendCommand"]
+            },
+            cut_after: Some(1),
+            ..case("sqs-termination-hook")
+        });
+    }
+}

@@ -206,11 +206,20 @@ impl World {
             zone: "eu-west-1a".into(),
             proceeds_since: None,
         };
-        self.groups
-            .get_mut(group)
-            .expect("the group exists")
-            .members
-            .insert(id.into(), member);
+        self.launch(group, id, member, now - age);
+    }
+
+    /// The group launches an instance: it has it, and says when it did.
+    pub fn launch(&mut self, group: &str, id: &str, member: Member, started: DateTime<Utc>) {
+        let activity = Activity {
+            id: format!("{:08x}-0000-4000-8000-0000000000ac", self.next_serial()),
+            description: format!("Launching a new EC2 instance: {id}"),
+            started,
+            status: "Successful".into(),
+        };
+        let group = self.groups.get_mut(group).expect("the group exists");
+        group.activities.push(activity);
+        group.members.insert(id.into(), member);
     }
 
     /// The member waits on this hook from now on.

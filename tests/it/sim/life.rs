@@ -107,12 +107,7 @@ impl Play {
                 zone: "eu-west-1a".into(),
                 proceeds_since: None,
             };
-            world
-                .groups
-                .get_mut(&group)
-                .expect("managed")
-                .members
-                .insert(id.clone(), member);
+            world.launch(&group, &id, member, now);
             if script.agent != Agent::Absent {
                 world.ssm.agents.insert(id.clone());
             }
