@@ -8,11 +8,11 @@ export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lifecycle-reap
 # Checkouts share these builds, and cargo tells them apart by nothing but time: the first build of another checkout
 # begins with our own crate anew.
 own := $(CARGO_TARGET_DIR)/checkout
-needs_own := demo check test-pure test-rust test-emulator sim fuzz bench instructions mutants check-infra plan why sweep package deploy pictures
+needs_own := demo check test-pure test-rust test-emulator sim fuzz bench instructions mutants check-infra plan why preflight sweep package deploy pictures
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-pure test-rust test-emulator check sim fuzz bench instructions mutants check-infra
-.PHONY: plan why sweep deploy package lint-deps check-docs pictures
+.PHONY: plan why preflight sweep deploy package lint-deps check-docs pictures
 
 $(needs_own): own
 .PHONY: own
@@ -69,6 +69,9 @@ plan: ## what would be deleted in the account of your AWS credentials, and why; 
 why: ## every rule that was tried for one resource; ID=id, GROUPS=names, EXECUTOR=name
 	@$(reaper) why "$(ID)" $(settings)
 
+preflight: ## what is in the way of MODE=enforce: permissions, agents, hooks, queues; GROUPS=names, EXECUTOR=name
+	@$(reaper) preflight $(settings)
+
 sweep: ## what is left before all of it is removed; with YES=1 deletes until nothing is; GROUPS=names, EXECUTOR=name
 	@$(reaper) sweep $(if $(YES),--yes) $(settings)
 
@@ -77,6 +80,7 @@ package: ## the function as zips with checksums and bills of materials; ARCH="x8
 
 # cargo-lambda would take an older build for the other architecture as it is: so the old one goes first.
 deploy: ## new code into the function that exists, with cargo-lambda; FUNCTION=lifecycle-reaper ARCH=arm64
+	@command -v cargo-lambda >/dev/null || { echo "make deploy needs cargo-lambda: pip install cargo-lambda" >&2; exit 1; }
 	rm -rf "$(CARGO_TARGET_DIR)/lambda"
 	cargo lambda build --release $(if $(filter x86_64,$(ARCH)),--x86-64,--arm64) --bin bootstrap --skip-target-check
 	cargo lambda deploy --binary-name bootstrap "$(or $(FUNCTION),lifecycle-reaper)"

@@ -1,8 +1,9 @@
 """Holds what the documents and the forge's workflows say against the repository.
 
-Links and their anchors exist; every `make` target that is named exists; the README's configuration table has exactly
-the function's variables with their defaults, and its orphan table exactly its kinds; workflows pin their actions by
-commit and run nothing but make, apart from the steps that are named here.
+Links and their anchors exist; every `make` target that is named exists, and every file of the repository; the README's
+configuration table has exactly the function's variables with their defaults, and its orphan table exactly its kinds;
+docs/plan.md has all of the policy for people; workflows pin their actions by commit and run nothing but make, apart
+from the steps that are named here.
 """
 
 import pathlib
@@ -91,11 +92,21 @@ def kinds_differ(readme: str) -> Iterator[str]:
         yield f"orphan table: {kind} is only in the " + ("code" if kind in known else "table")
 
 
-def map_differs(readme: str) -> Iterator[str]:
-    below = readme.split("\n## The map\n", 1)[1].split("\n## ", 1)[0]
-    for place in re.findall(r"(?<!\S)((?:src|events|infra|tests)/[\w/.]*)", below):
-        if not (ROOT / place).exists():
-            yield f"the map names {place}, which isn't there"
+def missing_files(path: pathlib.Path) -> Iterator[str]:
+    """Places of the repository that a document names: from its root anywhere, and Rust files by their end too."""
+    text = path.read_text()
+    for place in sorted(set(re.findall(r"(?<![\w/.~*-])((?:src|events|infra|tests|docs)/[\w/.*-]*[\w/*])", text))):
+        if not any(ROOT.glob(place.rstrip("/"))):
+            yield f"names {place}, which isn't there"
+    for place in sorted(set(re.findall(r"`([\w/-]+\.rs)`", text))):
+        if not (ROOT / place).exists() and not (ROOT / "src" / place).exists():
+            yield f"names {place}, which is neither there nor in src"
+
+
+def permissions_differ(plan: str) -> Iterator[str]:
+    for action in re.findall(r'"[a-z0-9]+:(\w+)"', (ROOT / "infra/iam/plan-policy.json").read_text()):
+        if not re.search(rf"\b{action}`", plan):
+            yield f"what reading needs: {action} is in infra/iam/plan-policy.json and not here"
 
 
 def loose_steps(path: pathlib.Path) -> Iterator[str]:
@@ -110,10 +121,13 @@ def loose_steps(path: pathlib.Path) -> Iterator[str]:
 
 def main() -> int:
     readme = (ROOT / "README.md").read_text()
-    wrong = [("README.md", text) for text in (*configuration_differs(readme), *kinds_differ(readme), *map_differs(readme))]
+    wrong = [("README.md", text) for text in (*configuration_differs(readme), *kinds_differ(readme))]
+    wrong += [("docs/plan.md", text) for text in permissions_differ((ROOT / "docs/plan.md").read_text())]
     documents, workflows = tracked("*.md"), tracked(".github/workflows/*.yml")
     for path in documents:
         wrong += [(path.relative_to(ROOT), text) for text in (*broken_links(path), *unknown_targets(path))]
+        if path.parent in (ROOT, ROOT / "docs"):
+            wrong += [(path.relative_to(ROOT), text) for text in missing_files(path)]
     for path in workflows:
         wrong += [(path.relative_to(ROOT), text) for text in (*loose_steps(path), *unknown_targets(path))]
     for path, text in wrong:
