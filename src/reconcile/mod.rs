@@ -14,6 +14,7 @@ use crate::{
     config::{Config, Mode},
     document::PlanDocument,
     drain::{self, Next},
+    fault::Disposition,
     observe, pace,
     reap::{Evidence, OwnerState},
     task::{Change, Delivery, InstanceId, Task, ToldBy},
@@ -181,6 +182,18 @@ impl Pass<'_> {
         let OwnerState::Live(word) = evidence.owner_state(manager.as_str()) else {
             return self.reap(&world, false).await;
         };
+        // That its group still lists it is no answer while EC2 could not be asked.
+        let unread = world.instances.fault.clone();
+        if let Some(fault) = unread.filter(|_| evidence.instance(manager.as_str()).is_none()) {
+            tracing::error!(instance_id = %manager, aws_code = fault.code, %fault, "planned: nothing: whether the manager lives could not be read");
+            let outcome = match fault.disposition {
+                Disposition::Retry => Outcome::Again(pace::backoff(self.task, self.delivery)),
+                _ => Outcome::Failed(fault.clone()),
+            };
+            let mut report = Report::new(outcome, fault.to_string());
+            report.results.faults.push(fault);
+            return report;
+        }
         tracing::warn!(instance_id = %manager, state = word, "planned: manager alive: nothing is reaped");
         // EC2 may lag behind what Auto Scaling says, but not for long.
         let lags = self.delivery.age(self.aws.now()) < drain::TAKEN_BACK;

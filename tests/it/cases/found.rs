@@ -234,3 +234,17 @@ fn a_manager_that_ec2_does_not_show_yet_is_held() {
         });
     }
 }
+
+/// The group still lists the manager, which says nothing of it: EC2 must be asked, and a person's wish isn't dropped.
+#[test]
+fn a_reap_that_cannot_ask_ec2_comes_again() {
+    check(Case {
+        world: &|world| world.end_instance(M1, world.now() - minutes(10)),
+        faults: vec![Fault::ServerError.on("DescribeInstances").times(10)],
+        payload: format!(r#"{{"action":"reap","instance_id":"{M1}"}}"#),
+        first: Reply::Outcome("Again"),
+        did: &["TerminateInstances W1"],
+        log: &[("ERROR", "whether the manager lives could not be read")],
+        ..case("direct-sweep")
+    });
+}

@@ -79,16 +79,17 @@ impl Play {
         if !by_hand && truth_hook_waits(world, truth, number) {
             return vec!["its hook still waits".into()];
         }
+        // What ends in its pool has a message of its own.
+        if body.contains("\"Destination\":\"WarmPool\"") {
+            return vec![];
+        }
         if truth.lives(world, number) {
-            let comes_back = body.contains("\"Destination\":\"WarmPool\"");
-            return if comes_back {
-                vec![]
-            } else {
-                vec![format!("{id} still lives")]
-            };
+            return vec![format!("{id} still lives")];
         }
         // What a lagging read hides, or what appears later, is the sweep's; so is a kind that is denied.
-        if self.script.mishaps.rates.lag > 0.0 || self.script.mishaps.rates.denied.is_some() {
+        let rates = &self.script.mishaps.rates;
+        let is_stale = rates.lag > 0.0 || self.script.rarities.stale_pages.is_some();
+        if is_stale || rates.denied.is_some() {
             return vec![];
         }
         // One that EC2 refuses to end may have used up the deletions of a pass; the rest is the sweep's then.

@@ -50,6 +50,7 @@
 //! - An address of the pool (`EIP_TAG` alone) that a live manager leaves free for a whole grace period: the design gives
 //!   it up, and so does the checker.
 //! - Where spot requests can't be read at all: a key of an instance that was launched after the run's own look at them.
+//! - A forged message where the group's activities may not be read: nothing tells its time from the termination's.
 //! - Within a run that a fault, a kill or a freeze disturbed: how many calls it makes.
 //! - A deletion that is not tried again though it could be: the next sweep does it, and only the pace suffers.
 //! - With `MODE=plan`: anything but the writes.

@@ -82,6 +82,12 @@ pub fn add(script: &mut Script) {
         );
     }
     troubles(script);
+    // Who may not read the activities can't tell a forged message's time from the termination's, and believes it.
+    let is_forged = |noise: &Noise| noise.kind == NoiseKind::ForgedTermination;
+    let denied = &mut script.mishaps.rates.denied;
+    if *denied == Some("DescribeScalingActivities") && script.noise.iter().any(is_forged) {
+        *denied = Some("ListCommands");
+    }
 }
 
 /// Troubles at an end, by a stream of their own once more.

@@ -82,9 +82,15 @@ impl Play {
             } else {
                 2 * self.script.trigger.sweep_every + 1200
             });
-            if closed.at
-                > action.opened.max(manager.noticed.unwrap_or(action.opened)) + limit + slack
-            {
+            let due = action.opened.max(manager.noticed.unwrap_or(action.opened)) + limit;
+            // Who may not complete a hook, or can't tell since when it waits, does so once somebody has mended that.
+            let may_not = matches!(
+                self.script.mishaps.rates.denied,
+                Some("CompleteLifecycleAction" | "DescribeScalingActivities")
+            );
+            let mended = self.start + seconds(self.script.quiet_from);
+            let due = if may_not { due.max(mended) } else { due };
+            if closed.at > due + slack {
                 problems.push((
                     3,
                     format!(
