@@ -260,6 +260,11 @@ variable "log_level" {
   description = "error, warn, info or debug."
   type        = string
   default     = "info"
+
+  validation {
+    condition     = contains(["error", "warn", "info", "debug"], var.log_level)
+    error_message = "log_level is error, warn, info or debug."
+  }
 }
 
 variable "log_retention_days" {

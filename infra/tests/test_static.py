@@ -202,6 +202,7 @@ Loose.add_multi_constructor("!", untagged)
         {"reap": ["volumes"]},
         {"drain_timeout_seconds": 7201},
         {"architecture": "mips"},
+        {"log_level": "verbose"},
         {"name_prefix": "a-long-prefix-"},
         {"create_lifecycle_hook": False},
     ],

@@ -277,6 +277,12 @@ run "refuses_other_architectures" {
   expect_failures = [var.architecture]
 }
 
+run "refuses_other_log_levels" {
+  command = plan
+  variables { log_level = "verbose" }
+  expect_failures = [var.log_level]
+}
+
 run "refuses_long_names" {
   command = plan
   variables { name_prefix = "a-prefix-that-would-not-leave-room-for-anything-" }

@@ -7,9 +7,9 @@
 # with heartbeats while jobs run, and reaps. No SSM is needed for it.
 #
 # Two steps, each an apply of its own; docs/adoption.md says what to look at in between:
-#   1. this file as it is: reaper_mode = "plan", their function still works
+#   1. this file as it is: reaper_mode = "plan", their module works as it did
 #   2. reaper_mode = "enforce": ours reaps, and theirs is silenced by the same apply
-# The way back is reaper_mode = "plan", and then `terraform destroy -target=module.lifecycle_reaper`.
+# The way back is reaper_mode = "plan", and from there to take module.lifecycle_reaper out and apply.
 
 terraform {
   required_version = ">= 1.9"
@@ -41,9 +41,10 @@ module "runner" {
     ssm_access = false
   }
 
-  # How long their hook waits without a heartbeat (default: the deprecated registration's maximum_timeout + 5
-  # minutes, which is 5 minutes where that is not set). What the module below asks for; heartbeats do the rest.
-  runner_terminate_ec2_lifecycle_timeout_duration = 3600
+  # How long their hook waits without a heartbeat. An hour lets the module below be away so long; its heartbeats do
+  # the rest. Null is the module's own default (the deprecated registration's maximum_timeout + 5 minutes, which is 5
+  # minutes where that is not set): put your value in its place if you have one.
+  runner_terminate_ec2_lifecycle_timeout_duration = var.reaper_mode == "enforce" ? 3600 : null
 
   # Their function has no switch. `operator.is_` is a function of Python's own library that takes the event, does
   # nothing and answers false; null brings their reaping back. Whoever reaps, there is always exactly one.
@@ -56,6 +57,7 @@ module "lifecycle_reaper" {
   auto_scaling_groups = [module.runner.runner_as_group_name]
   mode                = var.reaper_mode
   executor_name       = substr(var.environment, 0, 16) # or runner_worker_docker_machine_instance.name_prefix where that is set
+  architecture        = var.architecture
   package             = { path = var.package_path }
 
   create_lifecycle_hook = false

@@ -16,8 +16,14 @@ variable "reaper_mode" {
 }
 
 variable "package_path" {
-  description = "The function's zip, as `make package` builds it."
+  description = "The function's zip, as `make package OUT=folder` builds it."
   type        = string
+}
+
+variable "architecture" {
+  description = "The zip's architecture, as its name says."
+  type        = string
+  default     = "arm64"
 }
 
 variable "vpc_id" {

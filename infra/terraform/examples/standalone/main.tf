@@ -28,6 +28,7 @@ module "lifecycle_reaper" {
   auto_scaling_groups = [local.group]
   mode                = var.mode
   executor_name       = var.environment
+  architecture        = var.architecture
   package             = { path = var.package_path }
 
   create_lifecycle_hook = false
