@@ -33,6 +33,8 @@ def build(deployment: Deployment) -> None:
     seeding.spot_request(scenario.machine_name(executor, 5 * DAY), "open", 5 * DAY)
     scenario.allocate_address(gone, 9 * HOUR)
     scenario.allocate_address(lives, 3 * HOUR, lives)
+    dead_letters = deployment.queue_url(deployment.DEAD_LETTERS)
+    deployment.sqs.set_queue_attributes(QueueUrl=dead_letters, Attributes={"MessageRetentionPeriod": str(int(14 * DAY))})  # as infra sets it
 
 
 def main() -> int:
