@@ -28,7 +28,7 @@ locals {
 
 # The arithmetic. infra/sam/template.yaml has its results as a mapping; the parity test compares them.
 locals {
-  # Long enough that an hour's outage cuts no job, never longer than half a short drain. The hook's
+  # Long enough that an outage of 40 minutes cuts no job, never longer than half a short drain. The hook's
   # global timeout (the smaller of 48 hours and 100 heartbeats) is then always beyond the drain timeout.
   heartbeat_timeout_seconds = min(3600, max(300, ceil(var.drain_timeout_seconds / 2)))
 
