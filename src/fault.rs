@@ -213,6 +213,11 @@ impl Fault {
         self.code.starts_with(HTTP)
     }
 
+    /// Whether the next look may know better: a denial, or a server that doesn't know the call, never will.
+    pub fn may_pass(&self) -> bool {
+        self.disposition == Disposition::Retry && !self.is_without_code()
+    }
+
     /// Whether SSM can never run a command there.
     pub fn is_unsupported_platform(&self) -> bool {
         self.code == UNSUPPORTED_PLATFORM

@@ -7,7 +7,7 @@ use crate::{
     aws::{Aws, Evidential, NewestCommand},
     config::{Config, Drain},
     drain::{deadline, hooks_of},
-    fault::{Disposition, Fault},
+    fault::Fault,
     preflight::GroupFacts,
     reap::{self, REAPERS, Reaper},
     task::{Change, Delivery, InstanceId, Task},
@@ -99,9 +99,7 @@ async fn absent(aws: &Aws, id: &InstanceId, group: &str) -> Result<Option<Instan
             "DescribeInstances",
             "its group launched it a moment ago, and EC2 doesn't show it yet",
         )),
-        Err(fault) if fault.disposition == Disposition::Retry && !fault.is_without_code() => {
-            Err(fault)
-        }
+        Err(fault) if fault.may_pass() => Err(fault),
         _ => Ok(None),
     }
 }

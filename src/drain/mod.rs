@@ -9,7 +9,6 @@ pub use release::Release;
 
 use crate::{
     config::{Config, Drain},
-    fault::Disposition,
     task::{Change, Delivery, Task},
     world::{Answer, Began, Command, Hook, Instance, InstanceState, ManagerView, Stage, Time},
 };
@@ -161,10 +160,9 @@ pub fn lags(view: &ManagerView, delivery: &Delivery, now: Time) -> bool {
     view.stage() == Stage::Before && delivery.age(now) < LAG
 }
 
-/// Whether everything rests on the message's own time, and the next look may know better. A denial or a server that
-/// doesn't know the call never will.
+/// Whether everything rests on the message's own time, and the next look may know better.
 fn is_in_doubt(view: &ManagerView) -> bool {
-    matches!(&view.began, Began::Unread(fault) if fault.disposition == Disposition::Retry && !fault.is_without_code())
+    matches!(&view.began, Began::Unread(fault) if fault.may_pass())
 }
 
 /// The rows in which a hook waits, or may wait, and the manager isn't down.

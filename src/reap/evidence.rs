@@ -6,7 +6,7 @@ use crate::{
     names::NameOwner,
     reap,
     task::{InstanceId, Task, ToldBy},
-    world::{Instance, Member, Resource, TERMINATING_WAIT, Time, WARMED_TERMINATING_WAIT, World},
+    world::{Instance, Member, Resource, Stage, Time, World},
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -255,9 +255,8 @@ impl<'a> Evidence<'a> {
 
     /// Members of managed groups that wait in a termination hook.
     pub fn waiting_managers(&self) -> Vec<InstanceId> {
-        let waiting = self.members.values().filter(|m| {
-            [TERMINATING_WAIT, WARMED_TERMINATING_WAIT].contains(&m.lifecycle.as_str())
-        });
+        let is_waiting = |m: &&&Member| Stage::of(&m.lifecycle) == Stage::Waiting;
+        let waiting = self.members.values().filter(is_waiting);
         let mut ids: Vec<_> = waiting.filter_map(|m| InstanceId::parse(&m.id)).collect();
         ids.sort();
         ids

@@ -38,14 +38,7 @@ impl ManagerView {
         match &self.lifecycle {
             Err(_) => Stage::Unread,
             Ok(None) => Stage::NoGroup,
-            Ok(Some(lifecycle)) => match lifecycle.state.as_str() {
-                TERMINATING_WAIT | WARMED_TERMINATING_WAIT => Stage::Waiting,
-                state if state.contains("Terminating") => Stage::Going,
-                state if state.starts_with("Terminated") || state.starts_with("Warmed") => {
-                    Stage::Over
-                }
-                _ => Stage::Before,
-            },
+            Ok(Some(lifecycle)) => Stage::of(&lifecycle.state),
         }
     }
 
@@ -59,11 +52,6 @@ impl ManagerView {
         matches!(self.stage(), Stage::Waiting | Stage::Unread)
     }
 }
-
-/// The `LifecycleState` in which a termination hook waits.
-pub const TERMINATING_WAIT: &str = "Terminating:Wait";
-/// The same, of an instance that its group's warm pool terminates.
-pub const WARMED_TERMINATING_WAIT: &str = "Warmed:Terminating:Wait";
 
 /// Where an instance stands in its group, as far as its termination is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +68,18 @@ pub enum Stage {
     Going,
     /// Terminated, or in its group's warm pool.
     Over,
+}
+
+impl Stage {
+    /// What a `LifecycleState` says; an instance that its group's warm pool terminates waits as any other does.
+    pub fn of(lifecycle: &str) -> Self {
+        match lifecycle {
+            "Terminating:Wait" | "Warmed:Terminating:Wait" => Self::Waiting,
+            state if state.contains("Terminating") => Self::Going,
+            state if state.starts_with("Terminated") || state.starts_with("Warmed") => Self::Over,
+            _ => Self::Before,
+        }
+    }
 }
 
 /// An instance's place in its group.

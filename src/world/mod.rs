@@ -4,10 +4,7 @@
 
 mod manager;
 
-pub use manager::{
-    Answer, Began, Command, Hook, Lifecycle, ManagerView, Stage, TERMINATING_WAIT,
-    WARMED_TERMINATING_WAIT,
-};
+pub use manager::{Answer, Began, Command, Hook, Lifecycle, ManagerView, Stage};
 
 use crate::fault::Fault;
 use chrono::{DateTime, Utc};

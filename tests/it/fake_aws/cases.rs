@@ -152,20 +152,23 @@ impl Worker {
 }
 
 impl World {
+    /// The work queue and the dead-letter queue, empty.
+    pub fn put_queues(&mut self) {
+        for url in [WORK_QUEUE, DEAD_LETTER_QUEUE] {
+            let name = url.rsplit('/').next().unwrap_or_default().to_owned();
+            let queue = Queue {
+                url: url.into(),
+                name,
+                ..Queue::default()
+            };
+            self.queues.insert(url.into(), queue);
+        }
+    }
+
     /// The world of the cases, without workers.
     pub fn cases() -> Self {
         let mut world = Self::empty(Clock::starting_at(start()));
-        for url in [WORK_QUEUE, DEAD_LETTER_QUEUE] {
-            let name = url.rsplit('/').next().unwrap_or_default().to_owned();
-            world.queues.insert(
-                url.into(),
-                Queue {
-                    url: url.into(),
-                    name,
-                    ..Queue::default()
-                },
-            );
-        }
+        world.put_queues();
         world.ssm.documents.insert(DOCUMENT.into());
         world.put_group(GROUP, HOOK);
         world.put_manager(GROUP, M1, TimeDelta::hours(4));

@@ -5,7 +5,7 @@ use super::play::{HOOK, OTHER_HOOK};
 use super::script::{Agent, DrainMode, ManagerScript, Script, Settings};
 use super::truth::{Manager, seconds};
 use crate::fake_aws::cases::{DEAD_LETTER_QUEUE, DOCUMENT, EXECUTOR, WORK_QUEUE};
-use crate::fake_aws::world::{LifecycleHook, Queue, World};
+use crate::fake_aws::world::{LifecycleHook, World};
 use crate::fake_aws::{Clock, FakeAws};
 use chrono::TimeDelta;
 
@@ -39,17 +39,7 @@ pub fn build_world(script: &Script, clock: Clock) -> World {
     } = script.settings;
     world.page_size = page_size;
     world.ssm.documents.insert(DOCUMENT.into());
-    for url in [WORK_QUEUE, DEAD_LETTER_QUEUE] {
-        let name = url.rsplit('/').next().unwrap_or_default().to_owned();
-        world.queues.insert(
-            url.into(),
-            Queue {
-                url: url.into(),
-                name,
-                ..Queue::default()
-            },
-        );
-    }
+    world.put_queues();
     for group in &script.groups {
         world.put_group(&group.name, HOOK);
         let hooks = &mut world.groups.get_mut(&group.name).expect("just put").hooks;
