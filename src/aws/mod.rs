@@ -3,9 +3,11 @@
 //! A client is built when a pass first uses it: an event that needs no AWS call costs none.
 //! The clock and the sleep are the SDK configuration's own, so that a test can put its own in one place.
 
+mod answers;
 mod auto_scaling;
 mod ec2;
 mod environment;
+mod excerpt;
 mod https;
 mod pages;
 mod preflight;
@@ -15,6 +17,7 @@ mod turns;
 
 pub use ec2::{tag_value, time};
 pub use environment::from_environment;
+pub use excerpt::{NotWhole, excerpt};
 pub use https::https_client;
 pub use pages::{Page, in_chunks, pages};
 pub use queue::{Queue, Undeliverable};
@@ -25,6 +28,7 @@ use crate::{
     metrics::Cost,
     world::Time,
 };
+use answers::whole_answers;
 use aws_config::{SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_sdk_ec2::config::retry::{RetryPartition, TokenBucket};
 use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
@@ -66,6 +70,8 @@ const QUEUE_OPERATION: Duration = Duration::from_secs(8);
 #[derive(Debug)]
 pub struct Aws {
     sdk: SdkConfig,
+    /// The same for the services that answer in XML.
+    sdk_xml: SdkConfig,
     calls: Calls,
     turns: Turns,
     auto_scaling: OnceLock<aws_sdk_autoscaling::Client>,
@@ -87,8 +93,11 @@ impl Aws {
             .timeout_config(timeouts)
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
             .build();
+        let mut sdk_xml = sdk.to_builder();
+        sdk_xml.set_http_client(sdk.http_client().map(whole_answers));
         Self {
             sdk,
+            sdk_xml: sdk_xml.build(),
             calls: Calls::default(),
             turns: Turns::default(),
             auto_scaling: OnceLock::new(),
@@ -101,7 +110,7 @@ impl Aws {
     /// The EC2 client.
     pub fn ec2(&self) -> &aws_sdk_ec2::Client {
         self.ec2.get_or_init(|| {
-            let config = aws_sdk_ec2::config::Builder::from(&self.sdk)
+            let config = aws_sdk_ec2::config::Builder::from(&self.sdk_xml)
                 .retry_partition(retry_budget())
                 .interceptor(self.calls.clone());
             aws_sdk_ec2::Client::from_conf(config.build())
@@ -110,7 +119,7 @@ impl Aws {
 
     fn auto_scaling(&self) -> &aws_sdk_autoscaling::Client {
         self.auto_scaling.get_or_init(|| {
-            let config = aws_sdk_autoscaling::config::Builder::from(&self.sdk)
+            let config = aws_sdk_autoscaling::config::Builder::from(&self.sdk_xml)
                 .retry_partition(retry_budget())
                 .interceptor(self.calls.clone());
             aws_sdk_autoscaling::Client::from_conf(config.build())

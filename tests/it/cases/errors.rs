@@ -156,7 +156,7 @@ fn lc_33_lost_and_garbled_replies() {
         "ReleaseAddress",
         "ChangeMessageVisibility",
     ] {
-        for fault in [Fault::LostReply, Fault::Garbled] {
+        for fault in [Fault::LostReply, Fault::Garbled, Fault::Halved] {
             let story = check(Case {
                 world: &|w| {
                     w.put_address("eipalloc-1", Some(M1));

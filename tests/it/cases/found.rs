@@ -248,3 +248,36 @@ fn a_reap_that_cannot_ask_ec2_comes_again() {
         ..case("direct-sweep")
     });
 }
+
+/// The SDK alone takes the first half of an answer for all of it, and what the other half shows or protects is nothing.
+#[test]
+fn half_an_answer_is_no_answer() {
+    for operation in [
+        "DescribeInstances",
+        "DescribeSpotInstanceRequests",
+        "DescribeKeyPairs",
+        "DescribeAddresses",
+        "DescribeAutoScalingGroups",
+        "DescribeAutoScalingInstances",
+        "DescribeLifecycleHooks",
+    ] {
+        check(Case {
+            world: &|world| {
+                world.put_spot("sir-1", "open", None, minutes(200));
+                world.put_address("eipalloc-1", Some(M1));
+            },
+            // One pass asks in vain, and the next hears all of it.
+            faults: vec![Fault::Halved.on(operation).times(5)],
+            did: &[
+                "CompleteLifecycleAction M1",
+                "TerminateInstances W1",
+                "TerminateInstances W2",
+                "DeleteKeyPair runner-aa",
+                "ReleaseAddress eipalloc-1",
+            ],
+            never: &["TerminateInstances W3", "DeleteKeyPair runner-bb"],
+            log: &[("ERROR", &format!("the answer ends inside < {operation}"))],
+            ..case("sqs-termination-hook")
+        });
+    }
+}

@@ -146,7 +146,12 @@ fn lc_27_a_key_in_use_in_any_state() {
 fn lc_27_no_key_goes_while_its_users_are_unknown() {
     let second_page =
         |r: &Request| r.operation == "DescribeInstances" && r.text("NextToken").is_some();
-    for fault in [Fault::Denied, Fault::Throttled, Fault::Garbled] {
+    for fault in [
+        Fault::Denied,
+        Fault::Throttled,
+        Fault::Garbled,
+        Fault::Halved,
+    ] {
         check(Case {
             world: &|w| w.page_size = 2,
             faults: vec![fault.everywhere().when(second_page)],

@@ -112,6 +112,7 @@ fn lc_12_a_parent_that_could_not_be_looked_up() {
         Fault::Refused,
         Fault::ServerError,
         Fault::Garbled,
+        Fault::Halved,
         Fault::Code("SomethingNew"),
     ] {
         check(Case {

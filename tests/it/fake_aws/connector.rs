@@ -170,7 +170,7 @@ impl FakeAws {
         };
         let unseen = matches!(
             fault,
-            Some(Fault::LostReply | Fault::Garbled | Fault::EffectThenSilence)
+            Some(Fault::LostReply | Fault::Garbled | Fault::Halved | Fault::EffectThenSilence)
         );
         world.calls[entry].outcome = match &answer {
             Err(refusal) => Outcome::Rejected(refusal.code.clone()),
@@ -184,9 +184,16 @@ impl FakeAws {
                 "<html><body>upstream connect error</body></html>".into(),
                 None,
             ),
+            Some(Fault::Halved) => halved(encode(request, &answer)),
             _ => encode(request, &answer),
         }
     }
+}
+
+fn halved(whole: HttpResponse) -> HttpResponse {
+    let body = whole.body().bytes().unwrap_or_default();
+    let half = String::from_utf8_lossy(&body[..body.len() / 2]).into_owned();
+    response(whole.status().as_u16(), half, None)
 }
 
 fn serve_witnessed(world: &mut World, request: &Request, fault: &PageFault) -> Answer {

@@ -19,8 +19,9 @@ pub enum Fault {
     /// The effect took place; the caller sees HTTP 500.
     LostReply,
     /// The effect took place; the caller gets status 200 with something that isn't the reply.
-    /// (A reply cut off in the middle is no fault of its own: HTTP notices, and it is a lost one.)
     Garbled,
+    /// The effect took place; the caller gets status 200 and the first half of the reply, as if it were all.
+    Halved,
     /// The connection is open and nothing ever comes.
     Hanging,
     /// The effect took place, and then nothing ever comes.

@@ -64,6 +64,19 @@ fn a_garbled_reply_is_an_error_and_a_refused_connection_too() {
     );
 }
 
+/// Why the function looks at answers before the SDK does.
+#[test]
+fn half_a_reply_is_a_whole_one_for_the_sdk() {
+    let aws = FakeAws::cases();
+    aws.inject(Fault::Halved.on("DescribeInstances").nth(1));
+    let shown = |answer: aws_sdk_ec2::operation::describe_instances::DescribeInstancesOutput| {
+        answer.reservations().len()
+    };
+    let list = || drive(&aws.clock, ec2(&aws).describe_instances().send()).expect("an answer");
+    let (half, whole) = (shown(list()), shown(list()));
+    assert!(0 < half && half < whole, "{half} of {whole}");
+}
+
 #[test]
 fn a_hanging_socket_ends_by_the_clients_own_guard_or_with_the_invocation() {
     let aws = FakeAws::cases();

@@ -1,6 +1,7 @@
 //! Properties: what holds for any event, name, world, configuration and line.
 
 mod events;
+mod excerpt;
 mod names;
 mod oracle;
 mod planner;

@@ -5,6 +5,7 @@ mod deliveries;
 mod dispositions;
 mod drain_rules;
 mod drain_table;
+mod excerpt;
 mod names;
 mod pace;
 mod requests;

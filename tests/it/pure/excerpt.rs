@@ -1,0 +1,197 @@
+//! What the SDK is given of an answer in XML: nothing of half an answer, and of a whole one all that the function reads.
+
+use crate::fake_aws::{FakeAws, drive};
+use aws_sdk_ec2::operation::describe_instances::DescribeInstancesOutput;
+use aws_smithy_runtime_api::client::{
+    http::{
+        HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+    },
+    orchestrator::{HttpRequest, HttpResponse},
+    runtime_components::RuntimeComponents,
+};
+use lifecycle_reaper::aws::{NotWhole, excerpt};
+
+/// A page with every kind of field that EC2 documents for an instance.
+const PAGE: &str = include_str!("describe_instances.xml");
+const ROOT: &str = "DescribeInstancesResponse";
+
+fn cut(xml: &str, root: &str) -> Result<String, NotWhole> {
+    excerpt(xml.as_bytes(), root).map(|kept| String::from_utf8(kept).expect("text"))
+}
+
+/// A service that has one answer.
+#[derive(Clone, Debug)]
+struct Answers(String);
+
+impl HttpConnector for Answers {
+    fn call(&self, _: HttpRequest) -> HttpConnectorFuture {
+        let answer = crate::fake_aws::wire::response(200, self.0.clone(), None);
+        HttpConnectorFuture::ready(Ok::<HttpResponse, _>(answer))
+    }
+}
+
+impl HttpClient for Answers {
+    fn http_connector(
+        &self,
+        _: &HttpConnectorSettings,
+        _: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+/// What the SDK by itself makes of this text.
+fn parsed(xml: &str) -> DescribeInstancesOutput {
+    let aws = FakeAws::cases();
+    let config = aws.sdk_config().into_builder();
+    let config = config.http_client(Answers(xml.to_owned())).build();
+    let call = aws_sdk_ec2::Client::new(&config).describe_instances();
+    drive(&aws.clock, call.send()).expect("an answer")
+}
+
+/// All that the function reads of a page, as `Debug` shows it.
+fn read(page: &DescribeInstancesOutput) -> Vec<String> {
+    let instances = page.reservations().iter().flat_map(|r| r.instances());
+    let shown = instances.map(|i| {
+        let attached = |n: &aws_sdk_ec2::types::InstanceNetworkInterface| {
+            n.attachment()
+                .map(|a| (a.device_index(), a.attach_time().copied()))
+        };
+        let interfaces: Vec<_> = i.network_interfaces().iter().map(attached).collect();
+        let state = i.state().and_then(|s| s.name());
+        let texts = [i.instance_id(), i.key_name(), i.spot_instance_request_id()];
+        let times = (i.launch_time(), i.state_transition_reason());
+        let tags = i.tags();
+        format!(
+            "{state:?} {texts:?} {times:?} {:?} {tags:?} {interfaces:?}",
+            i.platform()
+        )
+    });
+    let next = format!("then {:?}", page.next_token());
+    shown.chain([next]).collect()
+}
+
+#[test]
+fn what_is_read_of_an_instance_is_left_in() {
+    let kept = cut(PAGE, ROOT).expect("whole");
+    let (of_whole, of_kept) = (read(&parsed(PAGE)), read(&parsed(&kept)));
+    assert_eq!(of_whole, of_kept);
+    for shown in [
+        "sir-1",
+        "05:06:07 GMT",
+        "windows",
+        "runner-aa-ci-linux-1741061168-00000004",
+        "a <manager> & more",
+        "eyJ2IjoiMiJ9",
+    ] {
+        assert!(of_kept.concat().contains(shown), "{shown}: {of_kept:?}");
+    }
+    let attached = of_kept.concat().matches("2025-03-04T04:0").count();
+    assert_eq!(attached, 3 + 3, "three launch times and three attach times");
+}
+
+#[test]
+fn what_nobody_reads_is_left_out() {
+    let kept = cut(PAGE, ROOT).expect("whole");
+    for name in [
+        "imageId",
+        "blockDeviceMapping",
+        "attachmentId",
+        "requesterId",
+        "code",
+        "groupSet",
+    ] {
+        assert!(
+            PAGE.contains(name) && !kept.contains(name),
+            "{name}: {kept}"
+        );
+    }
+    let empty = kept.split_whitespace().collect::<String>();
+    let whole = PAGE.split_whitespace().collect::<String>();
+    assert!(4 * empty.len() < whole.len(), "{empty}");
+}
+
+#[test]
+fn other_answers_are_left_as_they_are() {
+    for xml in [
+        PAGE.replace(ROOT, "DescribeSpotInstanceRequestsResponse"),
+        "<CreateTagsResponse xmlns=\"x\"><return>true</return></CreateTagsResponse>".into(),
+        "\n<CreateTagsResponse />\n".into(),
+        "<CreateTagsResponse\n\ta = '>'\n/>".into(),
+    ] {
+        let root = xml
+            .split(['<', ' ', '\n'])
+            .find(|word| word.ends_with("Response"))
+            .expect("a root");
+        assert_eq!(cut(&xml, root).as_deref(), Ok(xml.as_str()));
+    }
+}
+
+#[test]
+fn an_answer_that_ends_anywhere_before_its_end_is_none() {
+    let end = PAGE.trim_end().len();
+    for length in 0..end {
+        let broken = excerpt(&PAGE.as_bytes()[..length], ROOT).expect_err("half an answer");
+        let is_empty = length <= PAGE.find("<Describe").expect("a root");
+        match broken {
+            NotWhole::EndsInside(_) => {}
+            NotWhole::Foreign(name) => assert!(is_empty && name.is_empty(), "{length}: {name}"),
+            other => panic!("{length}: {other}"),
+        }
+    }
+    assert!(excerpt(&PAGE.as_bytes()[..end], ROOT).is_ok());
+}
+
+#[test]
+fn what_is_no_answer_is_told_from_one() {
+    let reason = |inside: &str| match cut(&format!("<R>{inside}"), "R") {
+        Ok(kept) => format!("kept {kept}"),
+        Err(why) => why.to_string(),
+    };
+    for (inside, expected) in [
+        ("<a>1</a></R>", "kept <R><a>1</a></R>"),
+        ("<a ></a\n></R >", "kept <R><a ></a\n></R >"),
+        ("<a b=\"</a>\"/></R>", "kept <R><a b=\"</a>\"/></R>"),
+        ("<!-- <a> --></R>", "kept <R><!-- <a> --></R>"),
+        ("<![CDATA[<a>]]></R>", "kept <R><![CDATA[<a>]]></R>"),
+        ("<?a <b> ?></R>", "kept <R><?a <b> ?></R>"),
+        ("a > b</R>\n", "kept <R>a > b</R>\n"),
+        ("<a></R>", "the answer closes <R> where it isn't open"),
+        (
+            "<a><b></a></b></R>",
+            "the answer closes <a> where it isn't open",
+        ),
+        ("</R></R>", "the answer closes <R> where it isn't open"),
+        ("</R><S/>", "<S> is not the answer to this call"),
+        ("</R><R/>", "<R> is not the answer to this call"),
+        ("<a b=\"</R>", "the answer ends inside <a b=\"</R>>"),
+        ("<!-- </R>", "the answer ends inside <!-- </R>>"),
+        ("<!--></R>", "the answer ends inside <!--></R>>"),
+        ("<![CDATA[</R>", "the answer ends inside <![CDATA[</R>>"),
+        ("< a/></R>", "the answer is not XML at \" a\""),
+        ("<></></R>", "the answer is not XML at \"\""),
+        (
+            "<!DOCTYPE r></R>",
+            "the answer is not XML at \"!DOCTYPE r></R>\"",
+        ),
+    ] {
+        assert_eq!(reason(inside), expected, "{inside}");
+    }
+    for (answer, expected) in [
+        ("", "<> is not the answer to this call"),
+        (
+            "upstream connect error",
+            "<> is not the answer to this call",
+        ),
+        (
+            "<html><body/></html>",
+            "<html> is not the answer to this call",
+        ),
+        ("<Rx/>", "<Rx> is not the answer to this call"),
+    ] {
+        assert_eq!(
+            cut(answer, "R").map_err(|why| why.to_string()),
+            Err(expected.into())
+        );
+    }
+}
