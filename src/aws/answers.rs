@@ -1,8 +1,9 @@
 //! Answers of EC2 and Auto Scaling on their way to the SDK: only whole ones pass, as [`super::excerpt`] leaves them.
 //!
-//! An answer that isn't whole is a connection that broke: the SDK asks again, and at last it is a fault to retry.
+//! An answer that isn't whole is a connection that broke: the SDK asks again, and at last it is a fault to retry. So is
+//! half an error: what a code means can hang on the end of its message.
 
-use super::excerpt::excerpt;
+use super::excerpt::{NotWhole, excerpt};
 use aws_smithy_runtime_api::client::{
     http::{
         HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
@@ -13,6 +14,9 @@ use aws_smithy_runtime_api::client::{
     runtime_components::RuntimeComponents,
 };
 use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
+
+/// The outermost element of an error: EC2's, and Auto Scaling's.
+const ERRORS: [&str; 2] = ["Response", "ErrorResponse"];
 
 /// The HTTP client `inner` for services that speak AWS's query protocol.
 pub(super) fn whole_answers(inner: SharedHttpClient) -> SharedHttpClient {
@@ -36,14 +40,7 @@ impl HttpConnector for WholeAnswers<SharedHttpConnector> {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let root = root_of_answer(&request);
         let answer = self.0.call(request);
-        HttpConnectorFuture::new(async move {
-            let answer = answer.await?;
-            // What an error says is for the SDK to read; without its code it is no less an error.
-            match root.filter(|_| answer.status().is_success()) {
-                Some(root) => whole(answer, &root).await,
-                None => Ok(answer),
-            }
-        })
+        HttpConnectorFuture::new(async move { whole(answer.await?, root).await })
     }
 }
 
@@ -54,14 +51,26 @@ fn root_of_answer(request: &HttpRequest) -> Option<String> {
     Some(format!("{action}Response"))
 }
 
-async fn whole(mut answer: HttpResponse, root: &str) -> Result<HttpResponse, ConnectorError> {
+async fn whole(
+    mut answer: HttpResponse,
+    root: Option<String>,
+) -> Result<HttpResponse, ConnectorError> {
     let body = std::mem::replace(answer.body_mut(), SdkBody::taken());
     let text = ByteStream::new(body)
         .collect()
         .await
         .map_err(|broken| ConnectorError::io(broken.into()))?
         .into_bytes();
-    let excerpt = excerpt(&text, root).map_err(|why| ConnectorError::io(why.into()))?;
-    *answer.body_mut() = SdkBody::from(excerpt);
+    let is_success = answer.status().is_success();
+    let roots = match &root {
+        Some(root) if is_success => &[root.as_str()][..],
+        _ => &ERRORS,
+    };
+    *answer.body_mut() = match excerpt(&text, roots) {
+        Ok(excerpt) => SdkBody::from(excerpt),
+        // An error is one by its status, whoever on the way wrote the page about it.
+        Err(NotWhole::Foreign(_) | NotWhole::NoTag(_)) if !is_success => SdkBody::from(text),
+        Err(why) => return Err(ConnectorError::io(why.into())),
+    };
     Ok(answer)
 }

@@ -77,11 +77,11 @@ fn place(outer: Option<Place>, name: &[u8]) -> Place {
     }
 }
 
-/// The answer `xml`, whose outermost element must be `root`, without what the function doesn't read.
-pub fn excerpt(xml: &[u8], root: &str) -> Result<Vec<u8>, NotWhole> {
+/// The answer `xml`, whose outermost element must be one of `roots`, without what the function doesn't read.
+pub fn excerpt(xml: &[u8], roots: &[&str]) -> Result<Vec<u8>, NotWhole> {
     let mut excerpt = Excerpt {
         xml,
-        root: root.as_bytes(),
+        roots,
         open: vec![],
         is_answer: false,
         kept: Vec::with_capacity(xml.len() / 4),
@@ -106,7 +106,7 @@ pub fn excerpt(xml: &[u8], root: &str) -> Result<Vec<u8>, NotWhole> {
 /// An excerpt in the making.
 struct Excerpt<'a> {
     xml: &'a [u8],
-    root: &'a [u8],
+    roots: &'a [&'a str],
     /// The elements that are open where the walk has come to.
     open: Vec<(&'a [u8], Place)>,
     is_answer: bool,
@@ -129,7 +129,7 @@ impl<'a> Excerpt<'a> {
     fn enter(&mut self, name: &'a [u8], start: usize) -> Result<(), NotWhole> {
         let outer = self.outer();
         if outer.is_none() {
-            if self.is_answer || name != self.root {
+            if self.is_answer || !self.roots.iter().any(|root| root.as_bytes() == name) {
                 return Err(NotWhole::Foreign(shown(name)));
             }
             self.is_answer = true;

@@ -281,3 +281,19 @@ fn half_an_answer_is_no_answer() {
         });
     }
 }
+
+/// That no action is active is at the end of the message; its first half reads like a call that is wrong.
+#[test]
+fn half_an_error_is_no_answer() {
+    check(Case {
+        world: &|world| {
+            let group = world.groups.get_mut(GROUP).expect("the group");
+            group.actions.clear();
+        },
+        faults: vec![Fault::Halved.on("CompleteLifecycleAction").nth(1)],
+        never: &["SendMessage"],
+        no_log: &[("ERROR", "ValidationError")],
+        cut_after: Some(4),
+        ..case("sqs-termination-hook")
+    });
+}
