@@ -266,7 +266,7 @@ pub fn dry_run_permits(code: &str) -> Option<bool> {
 }
 
 /// An error and what caused it, in the words of each.
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes
         .map(ToString::to_string)

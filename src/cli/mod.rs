@@ -22,10 +22,10 @@ use crate::{
     aws::Aws,
     config::{Config, ConfigErrors},
     document::PlanDocument,
-    fault::Fault,
+    fault::{Fault, with_causes},
 };
 use aws_config::SdkConfig;
-use aws_sdk_ec2::{config::ProvideCredentials, error::DisplayErrorContext};
+use aws_sdk_ec2::config::ProvideCredentials;
 use std::{
     fmt,
     io::{self, Write},
@@ -187,7 +187,7 @@ async fn can_ask(sdk: &SdkConfig) -> Result<(), Error> {
         Ok(_) => Ok(()),
         Err(error) => Err(Error::failed(format!(
             "no credentials: {}\n{CREDENTIALS}",
-            DisplayErrorContext(&error)
+            with_causes(&error)
         ))),
     }
 }
