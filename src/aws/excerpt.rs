@@ -5,8 +5,8 @@
 //! itself: of the 4 kB that describe one instance it leaves out the elements that [`place`] doesn't name, before the
 //! SDK spends ten times as long on them. What stays, stays byte for byte.
 
-use memchr::{memchr, memchr3};
-use std::fmt;
+use memchr::{memchr, memchr2_iter};
+use std::{borrow::Cow, fmt};
 
 /// Why a text is not the whole answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub enum NotWhole {
     ClosesAmiss(String),
     /// Its outermost element is not the answer's, or there is none.
     Foreign(String),
-    /// No tag can begin like this.
-    NoTag(String),
+    /// It isn't as plain as AWS's answers are, from here on.
+    NotPlain(String),
 }
 
 impl fmt::Display for NotWhole {
@@ -28,8 +28,9 @@ impl fmt::Display for NotWhole {
             Self::ClosesAmiss(name) => {
                 write!(out, "the answer closes <{name}> where it isn't open")
             }
+            Self::Foreign(name) if name.is_empty() => write!(out, "the answer is empty"),
             Self::Foreign(name) => write!(out, "<{name}> is not the answer to this call"),
-            Self::NoTag(text) => write!(out, "the answer is not XML at {text:?}"),
+            Self::NotPlain(text) => write!(out, "the answer is not plain XML at {text:?}"),
         }
     }
 }
@@ -78,17 +79,21 @@ fn place(outer: Option<Place>, name: &[u8]) -> Place {
 }
 
 /// The answer `xml`, whose outermost element must be one of `roots`, without what the function doesn't read.
-pub fn excerpt(xml: &[u8], roots: &[&str]) -> Result<Vec<u8>, NotWhole> {
+///
+/// Plainer than XML: a declaration at the start, elements, text, and attributes in double quotes. AWS sends nothing
+/// else, and in all else hides something at which the SDK would stop.
+pub fn excerpt<'a>(xml: &'a [u8], roots: &[&str]) -> Result<Cow<'a, [u8]>, NotWhole> {
     let mut excerpt = Excerpt {
         xml,
         roots,
         open: vec![],
         is_answer: false,
-        kept: Vec::with_capacity(xml.len() / 4),
+        kept: vec![],
         from: 0,
     };
-    let mut at = 0;
+    let mut at = declaration(xml);
     while let Some((start, tag)) = next_tag(xml, at)? {
+        excerpt.pass(xml.get(at..start).unwrap_or_default())?;
         at = start + tag.len() + 2;
         match tag {
             [b'/', name @ ..] => excerpt.leave(name.trim_ascii_end(), at)?,
@@ -100,13 +105,14 @@ pub fn excerpt(xml: &[u8], roots: &[&str]) -> Result<Vec<u8>, NotWhole> {
             inside => excerpt.enter(name(inside)?, start)?,
         }
     }
+    excerpt.pass(xml.get(at..).unwrap_or_default())?;
     excerpt.end()
 }
 
 /// An excerpt in the making.
-struct Excerpt<'a> {
+struct Excerpt<'a, 'r> {
     xml: &'a [u8],
-    roots: &'a [&'a str],
+    roots: &'r [&'r str],
     /// The elements that are open where the walk has come to.
     open: Vec<(&'a [u8], Place)>,
     is_answer: bool,
@@ -115,14 +121,22 @@ struct Excerpt<'a> {
     from: usize,
 }
 
-impl<'a> Excerpt<'a> {
+impl<'a> Excerpt<'a, '_> {
     fn outer(&self) -> Option<Place> {
         self.open.last().map(|(_, place)| *place)
     }
 
-    fn keep_to(&mut self, end: usize) {
-        self.kept
-            .extend_from_slice(self.xml.get(self.from..end).unwrap_or_default());
+    /// The text to the byte `end` that is neither kept nor left out yet.
+    fn text_to(&self, end: usize) -> &'a [u8] {
+        self.xml.get(self.from..end).unwrap_or_default()
+    }
+
+    /// A text between two tags, which must be in an element.
+    fn pass(&self, text: &[u8]) -> Result<(), NotWhole> {
+        if self.open.is_empty() && !text.trim_ascii().is_empty() {
+            return Err(NotWhole::NotPlain(shown(text)));
+        }
+        Ok(())
     }
 
     /// The element `name` opens with a tag that starts at the byte `start`.
@@ -135,8 +149,11 @@ impl<'a> Excerpt<'a> {
             self.is_answer = true;
         }
         let place = place(outer, name);
+        if place != Place::LeftOut && !name.iter().all(u8::is_ascii_alphanumeric) {
+            return Err(NotWhole::NotPlain(shown(name)));
+        }
         if place == Place::LeftOut && outer != Some(Place::LeftOut) {
-            self.keep_to(start);
+            self.kept.extend_from_slice(self.text_to(start));
         }
         self.open.push((name, place));
         Ok(())
@@ -153,79 +170,89 @@ impl<'a> Excerpt<'a> {
         Ok(())
     }
 
-    fn end(mut self) -> Result<Vec<u8>, NotWhole> {
+    fn end(mut self) -> Result<Cow<'a, [u8]>, NotWhole> {
         match self.open.last() {
             Some((name, _)) => Err(NotWhole::EndsInside(shown(name))),
             None if !self.is_answer => Err(NotWhole::Foreign(String::new())),
-            None => {
-                self.keep_to(self.xml.len());
-                Ok(self.kept)
-            }
+            None => Ok(()),
+        }?;
+        let text = self.text_to(self.xml.len());
+        let kept = if self.from == 0 {
+            Cow::Borrowed(text)
+        } else {
+            self.kept.extend_from_slice(text);
+            Cow::Owned(self.kept)
+        };
+        match forbidden(&kept).and_then(|at| kept.get(at..)) {
+            Some(odd) => Err(NotWhole::NotPlain(shown(odd))),
+            None => Ok(kept),
         }
     }
+}
+
+/// How many bytes the declaration takes with which a document may begin.
+fn declaration(xml: &[u8]) -> usize {
+    let is_declared = xml.starts_with(b"<?xml ");
+    let end = memchr(b'>', xml).filter(|_| is_declared);
+    end.map_or(0, |end| end + 1)
 }
 
 /// The first tag at or after the byte `at`: where its `<` stands, and what is between that and its `>`.
-/// Comments, CDATA and instructions are passed over.
-fn next_tag(xml: &[u8], mut at: usize) -> Result<Option<(usize, &[u8])>, NotWhole> {
-    loop {
-        let text = xml.get(at..).unwrap_or_default();
-        let Some(before) = memchr(b'<', text) else {
-            return Ok(None);
-        };
-        let start = at + before;
-        let tag = text.get(before + 1..).unwrap_or_default();
-        let is_markup = matches!(tag.first(), Some(b'!' | b'?'));
-        let length = if is_markup { markup(tag)? } else { length(tag) };
-        let Some(inside) = length.and_then(|length| tag.get(..length)) else {
-            return Err(NotWhole::EndsInside(shown(tag)));
-        };
-        if !is_markup {
-            return Ok(Some((start, inside)));
-        }
-        at = start + inside.len() + 2;
+fn next_tag(xml: &[u8], at: usize) -> Result<Option<(usize, &[u8])>, NotWhole> {
+    let text = xml.get(at..).unwrap_or_default();
+    let Some(before) = memchr(b'<', text) else {
+        return Ok(None);
+    };
+    let tag = text.get(before + 1..).unwrap_or_default();
+    match memchr(b'>', tag).and_then(|length| tag.get(..length)) {
+        Some(inside) => Ok(Some((at + before, inside))),
+        None => Err(NotWhole::EndsInside(shown(tag))),
     }
 }
 
-/// The name in a tag, before its attributes.
+/// The name in a tag that opens an element.
 fn name(tag: &[u8]) -> Result<&[u8], NotWhole> {
-    let name = match memchr(b'=', tag) {
-        Some(_) => tag.split(u8::is_ascii_whitespace).next().unwrap_or(tag),
-        None => tag.trim_ascii_end(),
+    let (name, attributes) = match tag.trim_ascii_end() {
+        [.., b'"'] => tag.split_at(tag.iter().position(u8::is_ascii_whitespace).unwrap_or(0)),
+        name => (name, &[][..]),
     };
-    match name.first() {
-        Some(first) if first.is_ascii_alphabetic() => Ok(name),
-        _ => Err(NotWhole::NoTag(shown(tag))),
+    if name.first().is_some_and(u8::is_ascii_alphabetic)
+        && (attributes.is_empty() || are_attributes(attributes))
+    {
+        Ok(name)
+    } else {
+        Err(NotWhole::NotPlain(shown(tag)))
     }
 }
 
-/// How many bytes it is to the `>` of a tag; one in quotes is part of an attribute.
-fn length(tag: &[u8]) -> Option<usize> {
-    let mut at = 0;
+/// Whether this is ` name="value"`, any number of times, and nothing else.
+fn are_attributes(text: &[u8]) -> bool {
+    let mut parts = text.split(|byte| *byte == b'"');
     loop {
-        at += memchr3(b'>', b'"', b'\'', tag.get(at..)?)?;
-        match tag.get(at)? {
-            b'>' => return Some(at),
-            quote => at += memchr(*quote, tag.get(at + 1..)?)? + 2,
+        match (parts.next(), parts.next()) {
+            (Some(end), None) => return end.trim_ascii().is_empty(),
+            (Some([b' ', name @ .., b'=']), Some(value)) => {
+                let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_alphabetic);
+                if !is_name || value.iter().any(|byte| b"<&".contains(byte)) {
+                    return false;
+                }
+            }
+            _ => return false,
         }
     }
 }
 
-/// How many bytes it is to the last `>` of what begins like a tag and is none.
-fn markup(text: &[u8]) -> Result<Option<usize>, NotWhole> {
-    let kinds = [("?", "?>"), ("!--", "-->"), ("![CDATA[", "]]>")];
-    let kind = kinds
-        .into_iter()
-        .find(|(begin, _)| text.starts_with(begin.as_bytes()));
-    // A document type could define what other text means; no service of AWS's sends one.
-    let Some((begin, end)) = kind else {
-        return Err(NotWhole::NoTag(shown(text)));
+/// Where a character stands that XML forbids, or `]]>`, which it forbids in a text.
+fn forbidden(xml: &[u8]) -> Option<usize> {
+    let begins = |at: &usize| {
+        let text = xml.get(*at..).unwrap_or_default();
+        ["]]>", "\u{FFFE}", "\u{FFFF}"]
+            .iter()
+            .any(|odd| text.starts_with(odd.as_bytes()))
     };
-    let inside = text.get(begin.len()..).unwrap_or_default();
-    let closed = inside
-        .windows(end.len())
-        .position(|bytes| bytes == end.as_bytes());
-    Ok(closed.map(|closed| begin.len() + closed + end.len() - 1))
+    xml.iter()
+        .position(|byte| *byte < b' ' && !b"\t\n\r".contains(byte))
+        .or_else(|| memchr2_iter(b']', 0xEF, xml).find(begins))
 }
 
 /// The beginning of `text`, for an error.

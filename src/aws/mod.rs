@@ -28,9 +28,12 @@ use crate::{
     metrics::Cost,
     world::Time,
 };
-use answers::whole_answers;
+use answers::WholeAnswers;
 use aws_config::{SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
-use aws_sdk_ec2::config::retry::{RetryPartition, TokenBucket};
+use aws_sdk_ec2::config::{
+    StalledStreamProtectionConfig,
+    retry::{RetryPartition, TokenBucket},
+};
 use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
 use aws_smithy_runtime_api::{
     box_error::BoxError,
@@ -70,8 +73,6 @@ const QUEUE_OPERATION: Duration = Duration::from_secs(8);
 #[derive(Debug)]
 pub struct Aws {
     sdk: SdkConfig,
-    /// The same for the services that answer in XML.
-    sdk_xml: SdkConfig,
     calls: Calls,
     turns: Turns,
     auto_scaling: OnceLock<aws_sdk_autoscaling::Client>,
@@ -93,11 +94,8 @@ impl Aws {
             .timeout_config(timeouts)
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
             .build();
-        let mut sdk_xml = sdk.to_builder();
-        sdk_xml.set_http_client(sdk.http_client().map(whole_answers));
         Self {
             sdk,
-            sdk_xml: sdk_xml.build(),
             calls: Calls::default(),
             turns: Turns::default(),
             auto_scaling: OnceLock::new(),
@@ -110,18 +108,22 @@ impl Aws {
     /// The EC2 client.
     pub fn ec2(&self) -> &aws_sdk_ec2::Client {
         self.ec2.get_or_init(|| {
-            let config = aws_sdk_ec2::config::Builder::from(&self.sdk_xml)
+            let config = aws_sdk_ec2::config::Builder::from(&self.sdk)
                 .retry_partition(retry_budget())
-                .interceptor(self.calls.clone());
+                .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+                .interceptor(self.calls.clone())
+                .interceptor(WholeAnswers);
             aws_sdk_ec2::Client::from_conf(config.build())
         })
     }
 
     fn auto_scaling(&self) -> &aws_sdk_autoscaling::Client {
         self.auto_scaling.get_or_init(|| {
-            let config = aws_sdk_autoscaling::config::Builder::from(&self.sdk_xml)
+            let config = aws_sdk_autoscaling::config::Builder::from(&self.sdk)
                 .retry_partition(retry_budget())
-                .interceptor(self.calls.clone());
+                .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+                .interceptor(self.calls.clone())
+                .interceptor(WholeAnswers);
             aws_sdk_autoscaling::Client::from_conf(config.build())
         })
     }

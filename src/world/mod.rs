@@ -87,7 +87,7 @@ impl InstanceState {
 }
 
 /// An instance of the account: a worker, a manager, or what uses a key pair.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Instance {
     /// Instance id.
     pub id: String,

@@ -291,6 +291,8 @@ fn half_an_error_is_no_answer() {
             group.actions.clear();
         },
         faults: vec![Fault::Halved.on("CompleteLifecycleAction").nth(1)],
+        // The SDK asks again at once, and each later pass once.
+        times: &[("CompleteLifecycleAction", 4)],
         never: &["SendMessage"],
         no_log: &[("ERROR", "ValidationError")],
         cut_after: Some(4),

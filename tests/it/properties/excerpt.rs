@@ -85,20 +85,15 @@ fn inside_of(path: &str, inside: &[Node], is_cut: bool, out: &mut String) {
 }
 
 fn page(inside: &[Node], is_cut: bool) -> String {
-    let mut out = format!("<{ROOT} xmlns=\"http://a/>/\">");
+    let mut out = format!("<{ROOT} xmlns=\"http://a/\">");
     inside_of("", inside, is_cut, &mut out);
     out + "</" + ROOT + ">"
 }
 
 fn nodes() -> impl Strategy<Value = Vec<Node>> {
     let text = prop::sample::select(vec![
-        "",
-        "1",
-        " > ",
-        "a &lt; b",
-        "\n",
-        "<!-- </item> -->",
-        "<![CDATA[<item>]]>",
+        "", "1", " > ", "a &lt; b", "
+",
     ]);
     let leaf = prop_oneof![
         text.prop_map(|text| Node::Text(text.into())),
@@ -131,13 +126,59 @@ fn instances() -> impl Strategy<Value = Vec<Node>> {
     })
 }
 
+/// What a parser may stumble over.
+fn odd() -> impl Strategy<Value = Vec<u8>> {
+    let known = [
+        "<!-- a -- b -->",
+        "<!---->",
+        "<?xml version=\"1.0\"?>",
+        "<? x ?>",
+        "<?x?>",
+        "]]>",
+        "]]",
+        ">",
+        "<",
+        "&",
+        "\"",
+        "'",
+        "=",
+        "/",
+        "<a b='c'>",
+        "<a b=c/>",
+        "<a b=\"&c;\"/>",
+        "<a b=\"c\"/>",
+        "<a b=\"c\" b=\"c\"></a>",
+        "<a:b:c/>",
+        "<_/>",
+        "<a/>",
+        " ",
+        "\n",
+        "<![CDATA[",
+        "<!DOCTYPE a>",
+        "\u{0}",
+        "\u{1}",
+        "\u{7F}",
+        "\u{85}",
+        "\u{FFFE}",
+        "\u{FFFF}",
+        "\u{FEFF}",
+        "\u{10FFFF}",
+        "é",
+    ];
+    prop_oneof![
+        8 => prop::sample::select(known.to_vec()).prop_map(|text| text.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 1..3),
+    ]
+}
+
 proptest! {
     #![proptest_config(cases(1000))]
 
     #[test]
     fn an_excerpt_keeps_what_the_slow_way_keeps(inside in prop_oneof![nodes(), instances()]) {
-        let kept = excerpt(page(&inside, false).as_bytes(), &[ROOT]).expect("whole");
-        prop_assert_eq!(String::from_utf8(kept).expect("text"), page(&inside, true));
+        let whole = page(&inside, false);
+        let kept = excerpt(whole.as_bytes(), &[ROOT]).expect("whole");
+        prop_assert_eq!(String::from_utf8(kept.into_owned()).expect("text"), page(&inside, true));
     }
 
     #[test]
@@ -146,12 +187,22 @@ proptest! {
         prop_assert!(excerpt(&whole.as_bytes()[..at.index(whole.len())], &[ROOT]).is_err());
     }
 
+    /// The SDK takes the first error of its parser for the end of the answer.
     #[test]
-    fn any_bytes_are_read_to_an_end(inside in instances(), at in any::<prop::sample::Index>(), byte in any::<u8>(), junk in any::<Vec<u8>>()) {
-        let mut bytes = page(&inside, false).into_bytes();
-        let at = at.index(bytes.len());
-        bytes[at] = byte;
-        let _ = excerpt(&bytes, &[ROOT]);
-        let _ = excerpt(&junk, &[ROOT]);
+    fn what_is_believed_can_be_parsed_to_its_end(inside in instances(), places in prop::collection::vec((any::<prop::sample::Index>(), odd()), 1..3)) {
+        let mut text = page(&inside, false).into_bytes();
+        for (at, odd) in places {
+            let at = at.index(text.len());
+            text.splice(at..at, odd);
+        }
+        if let Some(kept) = excerpt(&text, &[ROOT]).ok().and_then(|kept| String::from_utf8(kept.into_owned()).ok()) {
+            let errors: Vec<_> = xmlparser::Tokenizer::from(kept.as_str()).filter_map(Result::err).collect();
+            prop_assert!(errors.is_empty(), "{:?} in {}", errors, kept);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_to_an_end(junk in any::<Vec<u8>>()) {
+        prop_assert!(excerpt(&junk, &[ROOT]).is_err());
     }
 }

@@ -9,14 +9,18 @@ use aws_smithy_runtime_api::client::{
     orchestrator::{HttpRequest, HttpResponse},
     runtime_components::RuntimeComponents,
 };
-use lifecycle_reaper::aws::{NotWhole, excerpt};
+use chrono::DateTime;
+use lifecycle_reaper::{
+    aws::{NotWhole, excerpt},
+    world::{Instance, InstanceState},
+};
 
 /// A page with every kind of field that EC2 documents for an instance.
 const PAGE: &str = include_str!("describe_instances.xml");
 const ROOT: &str = "DescribeInstancesResponse";
 
 fn cut(xml: &str, root: &str) -> Result<String, NotWhole> {
-    excerpt(xml.as_bytes(), &[root]).map(|kept| String::from_utf8(kept).expect("text"))
+    excerpt(xml.as_bytes(), &[root]).map(|kept| String::from_utf8(kept.into_owned()).expect("text"))
 }
 
 /// A service that has one answer.
@@ -90,6 +94,61 @@ fn what_is_read_of_an_instance_is_left_in() {
     assert_eq!(attached, 3 + 3, "three launch times and three attach times");
 }
 
+/// Whoever adds a field to an instance must say here what is read of it, and so finds out whether it is left in.
+#[test]
+fn an_instance_is_read_from_what_is_left_in() {
+    let aws = FakeAws::cases();
+    let config = aws.sdk_config().into_builder();
+    let config = config.http_client(Answers(
+        PAGE.replace("<nextToken>eyJ2IjoiMiJ9</nextToken>", ""),
+    ));
+    let ours = lifecycle_reaper::aws::Aws::new(config.build());
+    let listing = drive(&aws.clock, ours.instances(&super::config(&[])));
+    assert_eq!(listing.fault, None);
+    let time = |text: &str| DateTime::parse_from_rfc3339(text).ok().map(|t| t.to_utc());
+    let launched = time("2025-03-04T04:06:07Z");
+    let plain = Instance {
+        id: String::new(),
+        state: InstanceState::Running,
+        launched,
+        born: launched,
+        died: None,
+        parent: None,
+        group: None,
+        key_name: None,
+        spot_request: None,
+        fleet: None,
+        keep: false,
+        windows: false,
+    };
+    let expected = [
+        Instance {
+            id: "i-0a00000000000001".into(),
+            group: Some("ci-linux-asg".into()),
+            keep: true,
+            // Of the first interface by its index, which isn't the first in the list.
+            born: time("2025-03-04T04:05:00Z"),
+            ..plain.clone()
+        },
+        Instance {
+            id: "i-0a00000000000002".into(),
+            state: InstanceState::Terminated,
+            died: time("2025-03-04T05:06:07Z"),
+            parent: Some("i-0a00000000000001".into()),
+            key_name: Some("runner-aa-ci-linux-1741061168-00000004".into()),
+            spot_request: Some("sir-1".into()),
+            fleet: Some("fleet-1".into()),
+            ..plain.clone()
+        },
+        Instance {
+            id: "i-0a00000000000003".into(),
+            windows: true,
+            ..plain
+        },
+    ];
+    assert_eq!(listing.items, expected);
+}
+
 #[test]
 fn what_nobody_reads_is_left_out() {
     let kept = cut(PAGE, ROOT).expect("whole");
@@ -117,7 +176,6 @@ fn other_answers_are_left_as_they_are() {
         PAGE.replace(ROOT, "DescribeSpotInstanceRequestsResponse"),
         "<CreateTagsResponse xmlns=\"x\"><return>true</return></CreateTagsResponse>".into(),
         "\n<CreateTagsResponse />\n".into(),
-        "<CreateTagsResponse\n\ta = '>'\n/>".into(),
     ] {
         let root = xml
             .split(['<', ' ', '\n'])
@@ -151,11 +209,11 @@ fn what_is_no_answer_is_told_from_one() {
     for (inside, expected) in [
         ("<a>1</a></R>", "kept <R><a>1</a></R>"),
         ("<a ></a\n></R >", "kept <R><a ></a\n></R >"),
-        ("<a b=\"</a>\"/></R>", "kept <R><a b=\"</a>\"/></R>"),
-        ("<!-- <a> --></R>", "kept <R><!-- <a> --></R>"),
-        ("<![CDATA[<a>]]></R>", "kept <R><![CDATA[<a>]]></R>"),
-        ("<?a <b> ?></R>", "kept <R><?a <b> ?></R>"),
-        ("a > b</R>\n", "kept <R>a > b</R>\n"),
+        (
+            "<a b=\"c\" d=\"\" /></R>",
+            "kept <R><a b=\"c\" d=\"\" /></R>",
+        ),
+        ("a > ü]]</R>\n", "kept <R>a > ü]]</R>\n"),
         ("<a></R>", "the answer closes <R> where it isn't open"),
         (
             "<a><b></a></b></R>",
@@ -164,24 +222,47 @@ fn what_is_no_answer_is_told_from_one() {
         ("</R></R>", "the answer closes <R> where it isn't open"),
         ("</R><S/>", "<S> is not the answer to this call"),
         ("</R><R/>", "<R> is not the answer to this call"),
-        ("<a b=\"</R>", "the answer ends inside <a b=\"</R>>"),
-        ("<!-- </R>", "the answer ends inside <!-- </R>>"),
-        ("<!--></R>", "the answer ends inside <!--></R>>"),
-        ("<![CDATA[</R>", "the answer ends inside <![CDATA[</R>>"),
-        ("< a/></R>", "the answer is not XML at \" a\""),
-        ("<></></R>", "the answer is not XML at \"\""),
-        (
-            "<!DOCTYPE r></R>",
-            "the answer is not XML at \"!DOCTYPE r></R>\"",
-        ),
+        ("<a b=\"", "the answer ends inside <a b=\">"),
+        ("<a", "the answer ends inside <a>"),
     ] {
         assert_eq!(reason(inside), expected, "{inside}");
     }
+    // XML allows some of this. The SDK's parser stops at the rest, and what follows would be lost.
+    for inside in [
+        "<!-- a -->",
+        "<![CDATA[a]]>",
+        "<?a b?>",
+        "<?xml version=\"1.0\"?>",
+        "<!DOCTYPE r>",
+        "< a/>",
+        "<></>",
+        "<a b=c/>",
+        "<a b/>",
+        "<a b='c'/>",
+        "<a b=\"1\"c=\"2\"/>",
+        "<a =\"\"/>",
+        "<a b=\"&c;\"/>",
+        "<a b=\"<\"/>",
+        "<a b=\">\"/>",
+        "<1/>",
+        "<a$/>",
+        "a]]>b",
+        "\u{0}",
+        "\u{1}",
+        "\u{FFFE}",
+        "\u{FFFF}",
+    ] {
+        let reason = reason(&format!("{inside}</R>"));
+        assert!(
+            reason.starts_with("the answer is not plain XML at"),
+            "{inside}: {reason}"
+        );
+    }
     for (answer, expected) in [
-        ("", "<> is not the answer to this call"),
+        ("", "the answer is empty"),
         (
             "upstream connect error",
-            "<> is not the answer to this call",
+            "the answer is not plain XML at \"upstream connect error\"",
         ),
         (
             "<html><body/></html>",
