@@ -42,7 +42,7 @@ impl Intercept for WholeAnswers {
     ) -> Result<(), BoxError> {
         let answer = context.response_mut();
         let operation = settings.load::<Metadata>().map(Metadata::name);
-        // The protocol names the answer after the action.
+        // The protocol names the answer after the action, and answers also where the SDK reads nothing of it.
         let root = operation
             .filter(|_| answer.status().is_success())
             .map(|name| format!("{name}Response"));

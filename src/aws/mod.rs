@@ -110,7 +110,7 @@ impl Aws {
         self.ec2.get_or_init(|| {
             let config = aws_sdk_ec2::config::Builder::from(&self.sdk)
                 .retry_partition(retry_budget())
-                .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+                .stalled_stream_protection(bodies_at_once())
                 .interceptor(self.calls.clone())
                 .interceptor(WholeAnswers);
             aws_sdk_ec2::Client::from_conf(config.build())
@@ -121,7 +121,7 @@ impl Aws {
         self.auto_scaling.get_or_init(|| {
             let config = aws_sdk_autoscaling::config::Builder::from(&self.sdk)
                 .retry_partition(retry_budget())
-                .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+                .stalled_stream_protection(bodies_at_once())
                 .interceptor(self.calls.clone())
                 .interceptor(WholeAnswers);
             aws_sdk_autoscaling::Client::from_conf(config.build())
@@ -221,6 +221,12 @@ fn retry_budget() -> RetryPartition {
     RetryPartition::custom("lifecycle-reaper")
         .token_bucket(TokenBucket::builder().refill_rate(1.0).build())
         .build()
+}
+
+/// For services whose answers are shown at once by [`WholeAnswers`]: until then they would look like stalled ones.
+/// One that does stall is ended by [`ATTEMPT`].
+fn bodies_at_once() -> StalledStreamProtectionConfig {
+    StalledStreamProtectionConfig::disabled()
 }
 
 /// Counts every attempt that goes out, and every answer that asks us to slow down.
