@@ -42,7 +42,8 @@ impl Intercept for WholeAnswers {
     ) -> Result<(), BoxError> {
         let answer = context.response_mut();
         let operation = settings.load::<Metadata>().map(Metadata::name);
-        // The protocol names the answer after the action, and answers also where the SDK reads nothing of it.
+        // So both protocols name it, and they answer also where the SDK reads nothing of it.
+        // https://smithy.io/2.0/aws/protocols/aws-ec2-query-protocol.html#response-serialization
         let root = operation
             .filter(|_| answer.status().is_success())
             .map(|name| format!("{name}Response"));

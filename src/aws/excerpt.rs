@@ -80,8 +80,8 @@ fn place(outer: Option<Place>, name: &[u8]) -> Place {
 
 /// The answer `xml`, whose outermost element must be one of `roots`, without what the function doesn't read.
 ///
-/// Plainer than XML: a declaration at the start, elements, text, and attributes in double quotes. AWS sends nothing
-/// else, and in all else hides something at which the SDK would stop.
+/// It must be plainer than XML: a declaration at the start, elements, text, attributes in double quotes. AWS sends nothing
+/// else, and the rest has too many ways to make the SDK stop.
 pub fn excerpt<'a>(xml: &'a [u8], roots: &[&str]) -> Result<Cow<'a, [u8]>, NotWhole> {
     let mut excerpt = Excerpt {
         xml,
@@ -231,9 +231,16 @@ fn are_attributes(text: &[u8]) -> bool {
     loop {
         match (parts.next(), parts.next()) {
             (Some(end), None) => return end.trim_ascii().is_empty(),
-            (Some([b' ', name @ .., b'=']), Some(value)) => {
-                let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_alphabetic);
-                if !is_name || value.iter().any(|byte| b"<&".contains(byte)) {
+            (Some([space, name @ .., b'=']), Some(value)) => {
+                let is_name =
+                    |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_alphabetic);
+                let is_attribute = space.is_ascii_whitespace()
+                    && name
+                        .trim_ascii_start()
+                        .splitn(2, |byte| *byte == b':')
+                        .all(is_name)
+                    && !value.iter().any(|byte| b"<&".contains(byte));
+                if !is_attribute {
                     return false;
                 }
             }

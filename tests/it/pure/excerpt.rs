@@ -213,6 +213,10 @@ fn what_is_no_answer_is_told_from_one() {
             "<a b=\"c\" d=\"\" /></R>",
             "kept <R><a b=\"c\" d=\"\" /></R>",
         ),
+        (
+            "<a\n  x:b=\"c\"\td=\"\" /></R>",
+            "kept <R><a\n  x:b=\"c\"\td=\"\" /></R>",
+        ),
         ("a > ü]]</R>\n", "kept <R>a > ü]]</R>\n"),
         ("<a></R>", "the answer closes <R> where it isn't open"),
         (
@@ -241,6 +245,8 @@ fn what_is_no_answer_is_told_from_one() {
         "<a b='c'/>",
         "<a b=\"1\"c=\"2\"/>",
         "<a =\"\"/>",
+        "<a :b=\"\"/>",
+        "<a b:c:d=\"\"/>",
         "<a b=\"&c;\"/>",
         "<a b=\"<\"/>",
         "<a b=\">\"/>",
