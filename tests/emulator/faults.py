@@ -1,4 +1,4 @@
-"""A fault makes chosen calls fail: with an error code, late, with the reply lost after the effect, or cut off before it."""
+"""A fault makes chosen calls fail: with an error code, late, with half a reply or none after the effect, or cut off before it."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -24,6 +24,8 @@ class Fault:
     latency: float = 0.0
     lost_reply: bool = False
     """The call takes effect, and then the connection is closed instead of answering."""
+    halved: bool = False
+    """The call takes effect, and the first half of the reply comes as if it were all."""
     cut: bool = False
     """The connection is closed and the call has no effect."""
     hit: int = 0
@@ -40,6 +42,8 @@ class Fault:
             return "cut"
         if self.lost_reply:
             return "lost reply"
+        if self.halved:
+            return "half a reply"
         return self.code or f"latency {self.latency:g} s"
 
 

@@ -98,6 +98,8 @@ class Front:
             call.error = (found.group(1) or found.group(2)).decode() if found else "Unreadable"
         if fault and fault.lost_reply:
             return close_connection(environ)
+        if fault and fault.halved:
+            body = body[: len(body) // 2]
         start_response(
             status,
             [(k, v) for k, v in headers if k.lower() != "content-length"]

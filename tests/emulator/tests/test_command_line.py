@@ -120,6 +120,19 @@ def test_without_credentials_or_region_it_says_so_at_once(aws, run):
     assert not aws.calls.calls
 
 
+def test_half_an_answer_is_a_plan_that_says_so(aws, deploy, run):
+    """The command line's HTTP client is the SDK's own, and the SDK takes half a page for a whole one."""
+    with deploy():
+        manager(3 * HOUR)
+        leftovers(GONE, 5 * HOUR)
+        aws.fail(service="ec2", action="DescribeInstances", halved=True, times=None)
+        aws.calls.calls.clear()
+        half = run("plan", *SETTINGS)
+        assert half.returncode == 1
+        assert "DescribeInstances" in half.stderr and "the answer ends inside" in half.stderr
+        assert not written(aws)
+
+
 def test_a_sweep_before_leaving_ends_clean_and_may_be_broken_off_at_any_time(aws, deploy, run):
     """Each run has time for one pass alone; together they do what one long run would."""
     with deploy() as deployment:

@@ -164,11 +164,14 @@ def test_throttling_and_broken_connections_only_delay(aws, deploy):
         aws.fail(
             service="ec2", action="DescribeKeyPairs", code="InternalError", status=500, times=2
         )
+        aws.fail(service="ec2", action="DescribeInstances", halved=True, times=2)
+        aws.fail(service="autoscaling", action="DescribeAutoScalingGroups", halved=True)
         deployment.terminate(first)
         wait_until(lambda: not theirs & remaining(), 60, "the end of all that the manager left")
         wait_until_quiet(deployment, 60)
         assert remaining() == others | {second}
         assert dead_letters(deployment) == []
+        assert all(fault["hit"] for fault in aws.front.faults.shown())
 
 
 def test_another_teams_hook_is_neither_completed_nor_kept_alive(aws, deploy):

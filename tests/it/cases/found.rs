@@ -46,6 +46,19 @@ fn an_answer_from_before_frees_no_hook_while_the_state_cannot_be_read() {
 }
 
 #[test]
+fn an_answer_frees_no_hook_while_nobody_can_say_whether_it_is_from_before() {
+    check(Case {
+        world: &drained_before_the_termination,
+        payload: old_message(),
+        faults: vec![Fault::ServerError.on("DescribeScalingActivities")],
+        did: &["RecordLifecycleActionHeartbeat M1"],
+        never: &["CompleteLifecycleAction"],
+        cut_after: Some(1),
+        ..case("sqs-termination-hook")
+    });
+}
+
+#[test]
 fn an_answer_from_before_does_not_shorten_the_workers_grace() {
     check(Case {
         world: &|world| {

@@ -175,6 +175,31 @@ fn lc_27_no_key_goes_while_its_users_are_unknown() {
     });
 }
 
+/// That its manager is gone needs no grace, but an open request of that manager may be about to use the key.
+#[test]
+fn a_young_key_stays_while_spot_requests_are_denied() {
+    let young = |w: &mut World| {
+        let worker = Worker::of(M1, "i-0b44bb44bb44bb440")
+            .token("zz")
+            .age(minutes(5));
+        w.put_worker(worker.state(InstanceState::Terminated));
+    };
+    check(Case {
+        world: &young,
+        did: &["DeleteKeyPair runner-zz"],
+        ..case("sqs-termination-hook")
+    });
+    check(Case {
+        world: &young,
+        faults: vec![Fault::Denied.on("DescribeSpotInstanceRequests")],
+        did: &["CompleteLifecycleAction M1", "DeleteKeyPair runner-aa"],
+        never: &["DeleteKeyPair runner-zz"],
+        // The sixth comes when the key is old enough for the other rule.
+        cut_after: Some(5),
+        ..case("sqs-termination-hook")
+    });
+}
+
 #[test]
 fn lc_48_thousands_of_keys_are_worked_off_over_passes() {
     let story = check(Case {

@@ -6,7 +6,7 @@ use lifecycle_reaper::{
     drain,
     pace::{self, LONGEST_DELAY, SHORTEST_DELAY},
     task::{Delivery, InstanceId, Task},
-    world::Hook,
+    world::{Began, Command, Hook, Lifecycle, ManagerView},
 };
 use std::collections::BTreeSet;
 
@@ -54,6 +54,26 @@ fn tasks_that_failed_together_come_apart() {
         pace::backoff(&tasks(1)[0], &delivery(5, None)),
         pace::backoff(&tasks(1)[0], &delivery(5, None))
     );
+}
+
+#[test]
+fn a_group_that_lets_go_is_asked_soon_while_deliveries_are_many() {
+    let going = ManagerView {
+        lifecycle: Ok(Some(Lifecycle {
+            group: "g".into(),
+            state: "Terminating:Proceed".into(),
+        })),
+        hooks: Ok(vec![]),
+        instance: Ok(None),
+        command: Command::None,
+        requested: None,
+        began: Began::NotTold,
+    };
+    let wait = |count, max| pace::until_gone(&terminate(), &delivery(count, max), &going);
+    assert_eq!(wait(8, None), SHORTEST_DELAY);
+    assert_eq!(wait(8, Some(100)), SHORTEST_DELAY);
+    // The last ones are worth more than haste.
+    assert!(wait(90, Some(100)) > SHORTEST_DELAY);
 }
 
 #[test]
