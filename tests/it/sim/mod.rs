@@ -41,6 +41,8 @@
 //! - On its way into the pool a manager is as invisible to a lagging group as on its way out.
 //! - A hand-made "stopped" from before a manager's death took the grace of its workers, and a message older than the
 //!   termination cut it short where the group could not be asked: what an answer answers is asked of the group.
+//! - Half an answer. The SDK takes it for a whole one: a short listing, or an error whose message no longer says what
+//!   its code means there. A hook that had no action any more was buried for a person to mend. Both are no answer now.
 //!
 //! # What it can't see
 //!
