@@ -1,4 +1,4 @@
-//! What the simulation found in histories that nobody had thought of, and a drill in the log, each as a case.
+//! What the simulation found in histories that nobody had thought of, and others in the log or on the wire, each as a case.
 
 use super::{Case, Reply, case, check};
 use crate::fake_aws::*;
