@@ -171,11 +171,12 @@ impl<'a> Excerpt<'a, '_> {
     }
 
     fn end(mut self) -> Result<Cow<'a, [u8]>, NotWhole> {
-        match self.open.last() {
-            Some((name, _)) => Err(NotWhole::EndsInside(shown(name))),
-            None if !self.is_answer => Err(NotWhole::Foreign(String::new())),
-            None => Ok(()),
-        }?;
+        if let Some((name, _)) = self.open.last() {
+            return Err(NotWhole::EndsInside(shown(name)));
+        }
+        if !self.is_answer {
+            return Err(NotWhole::Foreign(String::new()));
+        }
         let text = self.text_to(self.xml.len());
         let kept = if self.from == 0 {
             Cow::Borrowed(text)
@@ -212,17 +213,17 @@ fn next_tag(xml: &[u8], at: usize) -> Result<Option<(usize, &[u8])>, NotWhole> {
 
 /// The name in a tag that opens an element.
 fn name(tag: &[u8]) -> Result<&[u8], NotWhole> {
-    let (name, attributes) = match tag.trim_ascii_end() {
-        [.., b'"'] => tag.split_at(tag.iter().position(u8::is_ascii_whitespace).unwrap_or(0)),
-        name => (name, &[][..]),
+    let name = match tag.trim_ascii_end() {
+        [.., b'"'] => before_attributes(tag),
+        name => Some(name),
     };
-    if name.first().is_some_and(u8::is_ascii_alphabetic)
-        && (attributes.is_empty() || are_attributes(attributes))
-    {
-        Ok(name)
-    } else {
-        Err(NotWhole::NotPlain(shown(tag)))
-    }
+    name.filter(|name| name.first().is_some_and(u8::is_ascii_alphabetic))
+        .ok_or_else(|| NotWhole::NotPlain(shown(tag)))
+}
+
+fn before_attributes(tag: &[u8]) -> Option<&[u8]> {
+    let (name, attributes) = tag.split_at(tag.iter().position(u8::is_ascii_whitespace)?);
+    are_attributes(attributes).then_some(name)
 }
 
 /// Whether this is ` name="value"`, any number of times, and nothing else.

@@ -3,8 +3,6 @@
 use super::{Case, case, check};
 use crate::fake_aws::*;
 
-const W4: &str = "i-0b44bb44bb44bb440";
-
 const W9: &str = "i-0b99bb99bb99bb990";
 
 #[test]

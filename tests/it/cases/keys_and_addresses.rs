@@ -101,7 +101,6 @@ fn lc_26_a_young_key_of_nobody() {
 
 #[test]
 fn lc_27_a_key_in_use_in_any_state() {
-    const W4: &str = "i-0b44bb44bb44bb440";
     use InstanceState::*;
     for (state, parent, kept) in [
         (Stopped, M2, true),
@@ -179,9 +178,7 @@ fn lc_27_no_key_goes_while_its_users_are_unknown() {
 #[test]
 fn a_young_key_stays_while_spot_requests_are_denied() {
     let young = |w: &mut World| {
-        let worker = Worker::of(M1, "i-0b44bb44bb44bb440")
-            .token("zz")
-            .age(minutes(5));
+        let worker = Worker::of(M1, W4).token("zz").age(minutes(5));
         w.put_worker(worker.state(InstanceState::Terminated));
     };
     check(Case {

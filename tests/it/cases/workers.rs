@@ -3,8 +3,6 @@
 use super::{Case, Reply, case, check};
 use crate::fake_aws::*;
 
-const W4: &str = "i-0b44bb44bb44bb440";
-
 const W5: &str = "i-0b55bb55bb55bb550";
 
 const W6: &str = "i-0b66bb66bb66bb660";

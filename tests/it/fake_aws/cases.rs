@@ -18,6 +18,7 @@ pub const M2: &str = "i-0a22aa22aa22aa220";
 pub const W1: &str = "i-0b11bb11bb11bb110";
 pub const W2: &str = "i-0b22bb22bb22bb220";
 pub const W3: &str = "i-0b33bb33bb33bb330";
+pub const W4: &str = "i-0b44bb44bb44bb440";
 pub const W8: &str = "i-0b88bb88bb88bb880";
 /// A manager that no longer exists anywhere.
 pub const LONG_GONE: &str = "i-0dead0dead0dead00";

@@ -170,7 +170,13 @@ impl FakeAws {
         };
         let unseen = matches!(
             fault,
-            Some(Fault::LostReply | Fault::Garbled | Fault::Halved | Fault::EffectThenSilence)
+            Some(
+                Fault::LostReply
+                    | Fault::Garbled
+                    | Fault::Halved
+                    | Fault::Says(_)
+                    | Fault::EffectThenSilence
+            )
         );
         world.calls[entry].outcome = match &answer {
             Err(refusal) => Outcome::Rejected(refusal.code.clone()),
@@ -184,6 +190,7 @@ impl FakeAws {
                 "<html><body>upstream connect error</body></html>".into(),
                 None,
             ),
+            Some(Fault::Says(text)) => response(200, text.clone(), None),
             Some(Fault::Halved) => halved(encode(request, &answer)),
             _ => encode(request, &answer),
         }

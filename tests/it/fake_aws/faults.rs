@@ -22,6 +22,8 @@ pub enum Fault {
     Garbled,
     /// The effect took place; the caller gets status 200 and the first half of the reply, as if it were all.
     Halved,
+    /// The effect took place; the caller gets status 200 and this text.
+    Says(String),
     /// The connection is open and nothing ever comes.
     Hanging,
     /// The effect took place, and then nothing ever comes.

@@ -22,7 +22,7 @@ const NAMES: [&str; 14] = [
     "imageId",
 ];
 /// The paths at whose ends only some elements are read.
-const CUT: [(&str, &str); 7] = [
+const CUT: [(&str, &str); 8] = [
     ("/reservationSet", "item"),
     ("/reservationSet/item", "instancesSet"),
     ("/reservationSet/item/instancesSet", "item"),
@@ -42,11 +42,11 @@ const CUT: [(&str, &str); 7] = [
         "/reservationSet/item/instancesSet/item/networkInterfaceSet/item",
         "attachment",
     ),
+    (
+        "/reservationSet/item/instancesSet/item/networkInterfaceSet/item/attachment",
+        "attachTime deviceIndex",
+    ),
 ];
-const OF_AN_ATTACHMENT: (&str, &str) = (
-    "/reservationSet/item/instancesSet/item/networkInterfaceSet/item/attachment",
-    "attachTime deviceIndex",
-);
 
 #[derive(Clone, Debug)]
 enum Node {
@@ -60,10 +60,7 @@ impl Node {
         match self {
             Self::Text(text) => out.push_str(text),
             Self::Element(name, inside) => {
-                let rule = CUT
-                    .iter()
-                    .chain([&OF_AN_ATTACHMENT])
-                    .find(|(at, _)| *at == path);
+                let rule = CUT.iter().find(|(at, _)| *at == path);
                 if is_cut && rule.is_some_and(|(_, read)| !read.split(' ').any(|r| r == *name)) {
                     return;
                 }
@@ -91,10 +88,7 @@ fn page(inside: &[Node], is_cut: bool) -> String {
 }
 
 fn nodes() -> impl Strategy<Value = Vec<Node>> {
-    let text = prop::sample::select(vec![
-        "", "1", " > ", "a &lt; b", "
-",
-    ]);
+    let text = prop::sample::select(vec!["", "1", " > ", "a &lt; b", "\n"]);
     let leaf = prop_oneof![
         text.prop_map(|text| Node::Text(text.into())),
         prop::sample::select(&NAMES[..]).prop_map(|name| Node::Element(name, vec![])),

@@ -1,17 +1,10 @@
 //! What the SDK is given of an answer in XML: nothing of half an answer, and of a whole one all that the function reads.
 
-use crate::fake_aws::{FakeAws, drive};
+use crate::fake_aws::{FakeAws, Fault, drive};
 use aws_sdk_ec2::operation::describe_instances::DescribeInstancesOutput;
-use aws_smithy_runtime_api::client::{
-    http::{
-        HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
-    },
-    orchestrator::{HttpRequest, HttpResponse},
-    runtime_components::RuntimeComponents,
-};
 use chrono::DateTime;
 use lifecycle_reaper::{
-    aws::{NotWhole, excerpt},
+    aws::{Aws, NotWhole, excerpt},
     world::{Instance, InstanceState},
 };
 
@@ -23,33 +16,17 @@ fn cut(xml: &str, root: &str) -> Result<String, NotWhole> {
     excerpt(xml.as_bytes(), &[root]).map(|kept| String::from_utf8(kept.into_owned()).expect("text"))
 }
 
-/// A service that has one answer.
-#[derive(Clone, Debug)]
-struct Answers(String);
-
-impl HttpConnector for Answers {
-    fn call(&self, _: HttpRequest) -> HttpConnectorFuture {
-        let answer = crate::fake_aws::wire::response(200, self.0.clone(), None);
-        HttpConnectorFuture::ready(Ok::<HttpResponse, _>(answer))
-    }
-}
-
-impl HttpClient for Answers {
-    fn http_connector(
-        &self,
-        _: &HttpConnectorSettings,
-        _: &RuntimeComponents,
-    ) -> SharedHttpConnector {
-        SharedHttpConnector::new(self.clone())
-    }
+/// An EC2 that answers a listing of instances with this text.
+fn ec2_that_says(xml: &str) -> FakeAws {
+    let aws = FakeAws::cases();
+    aws.inject(Fault::Says(xml.into()).on("DescribeInstances"));
+    aws
 }
 
 /// What the SDK by itself makes of this text.
 fn parsed(xml: &str) -> DescribeInstancesOutput {
-    let aws = FakeAws::cases();
-    let config = aws.sdk_config().into_builder();
-    let config = config.http_client(Answers(xml.to_owned())).build();
-    let call = aws_sdk_ec2::Client::new(&config).describe_instances();
+    let aws = ec2_that_says(xml);
+    let call = aws_sdk_ec2::Client::new(&aws.sdk_config()).describe_instances();
     drive(&aws.clock, call.send()).expect("an answer")
 }
 
@@ -97,12 +74,8 @@ fn what_is_read_of_an_instance_is_left_in() {
 /// Whoever adds a field to an instance must say here what is read of it, and so finds out whether it is left in.
 #[test]
 fn an_instance_is_read_from_what_is_left_in() {
-    let aws = FakeAws::cases();
-    let config = aws.sdk_config().into_builder();
-    let config = config.http_client(Answers(
-        PAGE.replace("<nextToken>eyJ2IjoiMiJ9</nextToken>", ""),
-    ));
-    let ours = lifecycle_reaper::aws::Aws::new(config.build());
+    let aws = ec2_that_says(&PAGE.replace("<nextToken>eyJ2IjoiMiJ9</nextToken>", ""));
+    let ours = Aws::new(aws.sdk_config());
     let listing = drive(&aws.clock, ours.instances(&super::config(&[])));
     assert_eq!(listing.fault, None);
     let time = |text: &str| DateTime::parse_from_rfc3339(text).ok().map(|t| t.to_utc());
